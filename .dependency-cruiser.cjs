@@ -1,0 +1,59 @@
+/** The layers of docs/architecture.md: imports go down only, and never in a circle. */
+const below = {
+  base: [],
+  protocol: ['base'],
+  session: ['base', 'protocol'],
+  client: ['base', 'protocol', 'session'],
+  testing: ['base', 'protocol', 'session', 'client'],
+};
+const tests = '\\.test(-data)?\\.ts$';
+
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    ...Object.entries(below).map(([layer, allowed]) => ({
+      name: `layer-${layer}`,
+      comment: `${layer} may import ${[layer, ...allowed].join(', ')} and nothing else of src/`,
+      severity: 'error',
+      from: { path: `^src/${layer}/`, pathNot: tests },
+      to: { path: '^src/', pathNot: `^src/(${[layer, ...allowed].join('|')})/` },
+    })),
+    {
+      name: 'sockets-only-in-tcp-files',
+      severity: 'error',
+      from: { path: '^src/', pathNot: `/tcp-[^/]+\\.ts$|${tests}` },
+      to: { dependencyTypes: ['core'], path: '^(node:)?(net|tls|dns|dgram|http|https|http2)(/|$)' },
+    },
+    {
+      name: 'pure-layers-import-no-node-module',
+      comment: 'protocol and session are pure: hashes come through base/hash.ts, nothing else is needed.',
+      severity: 'error',
+      from: { path: '^src/(protocol|session)/', pathNot: tests },
+      to: { dependencyTypes: ['core'] },
+    },
+    {
+      name: 'time-and-randomness-only-in-base',
+      severity: 'error',
+      from: { path: '^src/', pathNot: `^src/base/|${tests}` },
+      to: { dependencyTypes: ['core'], path: '^(node:)?(timers|perf_hooks|crypto)(/|$)' },
+    },
+    {
+      name: 'no-runtime-dependency-in-the-library',
+      severity: 'error',
+      from: { path: '^src/', pathNot: tests },
+      to: { dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional', 'npm-no-pkg', 'unknown'] },
+    },
+    {
+      name: 'source-never-imports-tests',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { path: '^(test|bench|scripts)/' },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { extensions: ['.ts', '.js'] },
+  },
+};

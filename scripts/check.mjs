@@ -1,0 +1,17 @@
+// Everything that can be said about the code without running it.
+import { run } from './setup.mjs';
+
+const checks = [
+  ['build', 'tsc', ['-p', 'tsconfig.build.json']], // First: benchmarks and examples import the package by its name.
+  ['types', 'tsc', ['--noEmit']],
+  ['format and lint', 'biome', ['ci', '.']],
+  ['layers', 'depcruise', ['--log-level', 'error', 'src', 'test', 'bench', 'scripts']],
+  ['tidy', 'tsx', ['scripts/tidy.ts']],
+  ['generated docs', 'tsx', ['scripts/generate-docs.ts', '--check']],
+];
+
+for (const [name, command, args] of checks) {
+  const startedAtMs = performance.now();
+  run(`node_modules/.bin/${command}`, args);
+  console.log(`check: ${name} ok (${((performance.now() - startedAtMs) / 1000).toFixed(1)} s)`);
+}

@@ -1,0 +1,77 @@
+// Rules of the house that no linter knows. Each says what to do instead.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import ts from 'typescript';
+
+const LINES_MAX = 650;
+const DOORS = ['src/zookeeper.ts', 'src/testing.ts'];
+
+const files = execFileSync(
+  'git',
+  ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.mjs'],
+  {
+    encoding: 'utf8',
+  },
+)
+  .split('\n')
+  .filter((file) => file !== '');
+
+const faults: string[] = [];
+const fault = (file: string, message: string) => faults.push(`${file}: ${message}`);
+
+for (const file of files) {
+  const text = readFileSync(file, 'utf8');
+  const name = basename(file).replace(/(\.test|\.test-data|\.config)?\.(ts|mjs)$/, '');
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) fault(file, 'name it in kebab-case');
+  if (/^(utils?|helpers?|types|common|misc|index)$/.test(name))
+    fault(file, 'name it after the one thing it does');
+  const lineCount = text.split('\n').length;
+  const source = file.startsWith('src/') && !/\.test(-data)?\.ts$/.test(file);
+  if (source && lineCount > LINES_MAX)
+    fault(file, `${lineCount} lines, at most ${LINES_MAX}: which two things is it?`);
+  const todo = /\b(TODO|FIXME|XXX)\b(?!\(#\d+\))/.exec(file === 'scripts/tidy.ts' ? '' : text);
+  if (todo) fault(file, `${todo[1]} without an issue: write ${todo[1]}(#12)`);
+  if (file.endsWith('.test.ts') && /\b(it|test|describe)\.(only|skip|todo|fails)\b/.test(text)) {
+    fault(file, 'a test that does not run is not a test');
+  }
+}
+
+// A path that a document names is there.
+const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
+  encoding: 'utf8',
+});
+for (const document of documents.split('\n').filter((file) => file !== '')) {
+  const text = readFileSync(document, 'utf8');
+  for (const [, path] of text.matchAll(/`((?:src|test|scripts|bench|docs)\/[\w./-]+)`/g)) {
+    if (!existsSync(path!)) fault(document, `names ${path}, which does not exist`);
+  }
+  for (const [, link] of text.matchAll(/\]\(([^)#:]+)\)/g)) {
+    if (!existsSync(join(dirname(document), link!)))
+      fault(document, `links to ${link}, which does not exist`);
+  }
+}
+
+// What users see is explained where it is declared.
+const config = ts.getParsedCommandLineOfConfigFile(
+  'tsconfig.json',
+  {},
+  { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} },
+);
+const program = ts.createProgram({ rootNames: DOORS, options: config!.options });
+const checker = program.getTypeChecker();
+for (const door of DOORS) {
+  const symbol = checker.getSymbolAtLocation(program.getSourceFile(door)!);
+  for (const exported of symbol ? checker.getExportsOfModule(symbol) : []) {
+    const target = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
+    const declarations = target.declarations ?? [];
+    const documented = target.getDocumentationComment(checker).length > 0;
+    const own = declarations.filter((declaration) => declaration.getSourceFile().fileName.includes('/src/'));
+    if (!documented && own.length > 0 && !ts.isEnumMember(own[0]!)) {
+      fault(door, `${exported.name} is exported without a JSDoc sentence`);
+    }
+  }
+}
+
+for (const line of faults) console.error(`tidy: ${line}`);
+if (faults.length > 0) process.exit(1);

@@ -1,0 +1,24 @@
+import { defineConfig } from 'vitest/config';
+
+const common = { pool: 'forks' as const, restoreMocks: true };
+
+/** One project per suite of docs/testing.md; the servers are started once for all of them. */
+export default defineConfig({
+  oxc: { target: 'es2022' },
+  test: {
+    projects: [
+      { extends: true, test: { ...common, name: 'unit', include: ['src/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          ...common,
+          name: 'servers',
+          include: ['test/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+});
