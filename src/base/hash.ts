@@ -1,0 +1,13 @@
+import { createHash } from 'node:crypto';
+
+/** The 16 bytes of an MD5 digest: for SASL DIGEST-MD5 only, whose protocol fixes the algorithm. */
+export function md5(...parts: (string | Uint8Array)[]): Buffer {
+  const hash = createHash('md5');
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+}
+
+/** The 20 bytes of a SHA-1 digest: for ZooKeeper's `digest` ACL ids, whose format fixes the algorithm. */
+export function sha1(text: string): Buffer {
+  return createHash('sha1').update(text, 'utf8').digest();
+}
