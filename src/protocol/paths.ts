@@ -1,0 +1,50 @@
+/**
+ * What is wrong with a path, or undefined if nothing is. The rules are the server's (`PathUtils.validatePath`,
+ * ZooKeeper 3.9): both sides check per UTF-16 code unit, which rules out every character beyond the BMP.
+ */
+export function pathFault(path: string): string | undefined {
+  if (path === '') return 'it is empty';
+  if (!path.startsWith('/')) return 'it does not begin with /';
+  if (path === '/') return undefined;
+  if (path.endsWith('/')) return 'it ends with /';
+  let elementStart = 1;
+  for (let index = 1; index <= path.length; index++) {
+    const unit = index === path.length ? 0x2f : path.charCodeAt(index);
+    if (unit === 0x2f) {
+      const element = path.slice(elementStart, index);
+      if (element === '') return `it has an empty element at ${elementStart}`;
+      if (element === '.' || element === '..') return `it has the relative element ${element}`;
+      elementStart = index + 1;
+    } else if (isForbiddenUnit(unit)) {
+      return `it has the character U+${unit.toString(16).toUpperCase().padStart(4, '0')} at ${index}`;
+    }
+  }
+  return undefined;
+}
+
+/** As `pathFault`, for a path that gets a number appended: it may end with /. */
+export function sequentialPathFault(path: string): string | undefined {
+  return pathFault(`${path}1`);
+}
+
+function isForbiddenUnit(unit: number): boolean {
+  return (
+    unit <= 0x1f ||
+    (unit >= 0x7f && unit <= 0x9f) ||
+    (unit >= 0xd800 && unit <= 0xf8ff) ||
+    (unit >= 0xfff0 && unit <= 0xffff)
+  );
+}
+
+export function parentOf(path: string): string {
+  const slash = path.lastIndexOf('/');
+  return slash <= 0 ? '/' : path.slice(0, slash);
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+export function joinPath(parent: string, name: string): string {
+  return parent === '/' ? `/${name}` : `${parent}/${name}`;
+}
