@@ -1,0 +1,164 @@
+import { invariant } from '../base/assert.ts';
+import { Fifo } from '../base/fifo.ts';
+import { JuteWriter } from '../protocol/jute-writer.ts';
+import { type Operation, operations, xids } from '../protocol/operations.ts';
+import type { ValueOf } from '../protocol/record.ts';
+import type { AuthPacket } from '../protocol/records.ts';
+import { OwnRequest, type SessionRequest } from './session-request.ts';
+
+const XID_MAX = 2 ** 31 - 1;
+/** A read whose connection dies under it this often is given up: it may be what kills the connection. */
+const ATTEMPTS_MAX = 4;
+
+/**
+ * The requests of one session, in order.
+ *
+ *   queued ──(connected)──► in flight: encoded │ flushed to the socket ──► answered
+ *                                              ^ the last `#unflushedCount` of them stand left of this
+ *
+ * A server answers in the order of the requests, so the first in flight is the one the next reply is for.
+ */
+export class RequestPipeline {
+  readonly #requestBytesMax: number;
+  readonly #out = new JuteWriter();
+  readonly #scratch = new JuteWriter();
+  readonly #queued = new Fifo<SessionRequest>();
+  readonly #inFlight = new Fifo<SessionRequest>();
+  #unflushedCount = 0;
+  #lastXid = 0;
+
+  constructor(requestBytesMax: number) {
+    this.#requestBytesMax = requestBytesMax;
+  }
+
+  get hasOutput(): boolean {
+    return this.#out.byteLength > 0;
+  }
+
+  get queuedCount(): number {
+    return this.#queued.length;
+  }
+
+  get inFlightCount(): number {
+    return this.#inFlight.length;
+  }
+
+  /** Keeps a request for the next connection. Throws `RangeError` if it could never be sent. */
+  queue(request: SessionRequest): void {
+    const mark = this.#scratch.beginFrame();
+    this.#encode(this.#scratch, mark, request);
+    this.#scratch.dropFrame(mark);
+    request.stage = 'queued';
+    this.#queued.push(request);
+  }
+
+  /** Encodes a request into the next flush. Throws `RangeError` if it is longer than a server accepts. */
+  send(request: SessionRequest, nowMs: number): void {
+    request.xid = this.#lastXid === XID_MAX ? 1 : this.#lastXid + 1;
+    const mark = this.#out.beginFrame();
+    this.#encode(this.#out, mark, request);
+    this.#lastXid = request.xid;
+    request.stage = 'sent';
+    request.sentAtMs = nowMs;
+    request.attemptCount++;
+    this.#inFlight.push(request);
+    this.#unflushedCount++;
+  }
+
+  sendQueued(nowMs: number): void {
+    for (const request of this.#queued.drain()) this.send(request, nowMs);
+  }
+
+  sendPing(): void {
+    this.#sendHeaderless(xids.ping, operations.ping, undefined);
+  }
+
+  sendAuth(packet: ValueOf<typeof AuthPacket>): void {
+    this.#sendHeaderless(xids.auth, operations.auth, packet);
+  }
+
+  /** A frame that is not a request: the connect request, which has neither xid nor opcode. */
+  sendBare(write: (out: JuteWriter) => void): void {
+    const mark = this.#out.beginFrame();
+    write(this.#out);
+    this.#out.endFrame(mark);
+  }
+
+  /** Everything encoded since the last flush, as one piece. */
+  flush(): Buffer {
+    this.#unflushedCount = 0;
+    return this.#out.take();
+  }
+
+  /** The request that the next reply must be for. */
+  get expected(): SessionRequest | undefined {
+    return this.#inFlight.first();
+  }
+
+  answered(): void {
+    const request = this.#inFlight.shift();
+    invariant(request, 'a reply was matched before it is taken off');
+    request.stage = 'done';
+    if (this.#unflushedCount > this.#inFlight.length) this.#unflushedCount = this.#inFlight.length;
+  }
+
+  /** Gives a queued request up; false if it has been encoded already. */
+  withdraw(request: SessionRequest): boolean {
+    return this.#queued.remove(request);
+  }
+
+  /**
+   * The connection is over. What is safe to repeat, and what had not reached the socket, goes back to the
+   * front of the queue; returns the rest, which may or may not have happened. `culprit` is not repeated.
+   */
+  connectionEnded(culprit: SessionRequest | undefined): SessionRequest[] {
+    const { flushed, unflushed } = this.#takeInFlight();
+    const unknown: SessionRequest[] = [];
+    const again: SessionRequest[] = [];
+    for (const request of flushed) {
+      const { repeatable } = request.operation;
+      if (repeatable && request !== culprit && request.attemptCount < ATTEMPTS_MAX) again.push(request);
+      else unknown.push(request);
+    }
+    again.push(...unflushed);
+    const wanted = again.filter((request) => !request.abandoned && !(request instanceof OwnRequest));
+    for (const request of wanted) request.stage = 'queued';
+    this.#queued.prepend(wanted);
+    return unknown;
+  }
+
+  /** The session is over: takes everything out, what had reached the socket apart from what had not. */
+  takeAll(): { readonly flushed: SessionRequest[]; readonly unsent: SessionRequest[] } {
+    const { flushed, unflushed } = this.#takeInFlight();
+    return { flushed, unsent: [...unflushed, ...this.#queued.drain()] };
+  }
+
+  #takeInFlight(): { readonly flushed: SessionRequest[]; readonly unflushed: SessionRequest[] } {
+    this.#out.take();
+    const all = this.#inFlight.drain();
+    const flushedCount = all.length - this.#unflushedCount;
+    this.#unflushedCount = 0;
+    return { flushed: all.slice(0, flushedCount), unflushed: all.slice(flushedCount) };
+  }
+
+  #sendHeaderless<Q>(xid: number, operation: Operation<Q, unknown>, record: Q): void {
+    const mark = this.#out.beginFrame();
+    this.#out.int(xid);
+    this.#out.int(operation.opcode);
+    operation.request.write(this.#out, record);
+    this.#out.endFrame(mark);
+  }
+
+  #encode(out: JuteWriter, mark: number, { xid, operation, record }: SessionRequest): void {
+    out.int(xid);
+    out.int(operation.opcode);
+    operation.request.write(out, record);
+    const frameBytes = out.endFrame(mark);
+    if (frameBytes > this.#requestBytesMax) {
+      out.dropFrame(mark);
+      throw new RangeError(
+        `${operation.name}: a request of ${frameBytes} bytes; a server accepts at most ${this.#requestBytesMax}`,
+      );
+    }
+  }
+}

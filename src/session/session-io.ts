@@ -1,0 +1,80 @@
+import type { Random } from '../base/random.ts';
+import type { ZkError } from '../protocol/errors.ts';
+import type { LeaseOptions } from './contact.ts';
+import type { SaslCredentials } from './sasl-digest-md5.ts';
+import type { SessionRequest } from './session-request.ts';
+import type { SessionState } from './session-state.ts';
+import type { WatchEvent, Watcher } from './watch-registry.ts';
+
+/** Where a server listens. */
+export interface ServerAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Which server to try next, and how long to wait before. Told of success, so that it can stop backing off. */
+export interface DialPlan {
+  next(): { readonly server: ServerAddress; readonly delayMs: number };
+  /** A connection served for `servedMs` before it ended, or 0 if it never came up. */
+  ended(servedMs: number): void;
+  /** Try this one first, at once. */
+  prefer(server: ServerAddress): void;
+}
+
+export interface AuthInfo {
+  readonly scheme: string;
+  readonly auth: Uint8Array;
+}
+
+/** Who the client is. Belongs to the client, not to a session: every connection presents it anew. */
+export interface Credentials {
+  readonly auths: readonly AuthInfo[];
+  readonly sasl: SaslCredentials | undefined;
+}
+
+export interface SessionOptions {
+  /** The session timeout to ask for. */
+  readonly timeoutMs: number;
+  /** How long a server has for accepting the connection and answering the handshake. */
+  readonly connectTimeoutMs: number;
+  readonly requestBytesMax: number;
+  readonly replyBytesMax: number;
+  readonly readOnlyAllowed: boolean;
+  /** What proves, while something is held, that the leader knows us: a `sync`, or a write by a quorum. */
+  readonly heartbeat: 'leader' | 'quorum';
+  readonly lease: LeaseOptions;
+  readonly credentials: Credentials;
+  readonly plan: DialPlan;
+  readonly random: Random;
+}
+
+export type SessionInput =
+  | { readonly kind: 'start' }
+  | { readonly kind: 'link-opened' }
+  | { readonly kind: 'link-closed'; readonly error?: Error }
+  | { readonly kind: 'bytes-received'; readonly chunk: Buffer }
+  | { readonly kind: 'time-passed' }
+  /** The tick is over: what was asked for in it may leave. */
+  | { readonly kind: 'flush' }
+  | { readonly kind: 'request-made'; readonly request: SessionRequest }
+  | { readonly kind: 'request-abandoned'; readonly request: SessionRequest }
+  | { readonly kind: 'auth-added'; readonly auth: AuthInfo }
+  | { readonly kind: 'hold-began' }
+  | { readonly kind: 'hold-ended' }
+  | { readonly kind: 'read-write-server-found'; readonly server: ServerAddress }
+  | { readonly kind: 'close' };
+
+export type SessionEffect =
+  | { readonly kind: 'dial'; readonly server: ServerAddress }
+  | { readonly kind: 'hang-up' }
+  | { readonly kind: 'send'; readonly bytes: Buffer }
+  | { readonly kind: 'state-changed'; readonly state: SessionState; readonly error: Error | undefined }
+  | { readonly kind: 'request-answered'; readonly request: SessionRequest; readonly reply: unknown }
+  | { readonly kind: 'request-refused'; readonly request: SessionRequest; readonly serverCode: number }
+  | { readonly kind: 'request-failed'; readonly request: SessionRequest; readonly error: ZkError }
+  | { readonly kind: 'auth-accepted'; readonly auth: AuthInfo }
+  | { readonly kind: 'watcher-told'; readonly watcher: Watcher; readonly event: WatchEvent }
+  | { readonly kind: 'leases-ended'; readonly error: ZkError }
+  | { readonly kind: 'seek-read-write-server' }
+  /** A connection attempt came to nothing: for whoever waits for the first one, and for the log. */
+  | { readonly kind: 'attempt-failed'; readonly server: ServerAddress; readonly error: Error };

@@ -1,0 +1,623 @@
+import { invariant, unreachable } from '../base/assert.ts';
+import { eventTypes } from '../protocol/constants.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
+import {
+  AuthFailedError,
+  ClosedError,
+  ConnectionLossError,
+  LeaseEndedError,
+  ProtocolError,
+  type SessionLossCause,
+  SessionLostError,
+  type ZkError,
+} from '../protocol/errors.ts';
+import { FrameDecoder } from '../protocol/frame-decoder.ts';
+import { Connect, Connected, SESSION_PASSWORD_BYTES } from '../protocol/handshake.ts';
+import { JuteReader } from '../protocol/jute-reader.ts';
+import { operations, xids } from '../protocol/operations.ts';
+import { ReplyHeader, WatcherEvent } from '../protocol/records.ts';
+import { Contact } from './contact.ts';
+import { KeepAlive } from './keep-alive.ts';
+import { RequestPipeline } from './request-pipeline.ts';
+import { SaslExchange } from './sasl-exchange.ts';
+import type { AuthInfo, ServerAddress, SessionEffect, SessionInput, SessionOptions } from './session-io.ts';
+import { OwnRequest, type SessionRequest } from './session-request.ts';
+import {
+  checkLinkTransition,
+  checkSessionTransition,
+  type LinkState,
+  type SessionState,
+} from './session-state.ts';
+import { type WatchEvent, WatchRegistry } from './watch-registry.ts';
+
+const NO_EFFECTS: readonly SessionEffect[] = [];
+const NEW_SESSION_PASSWORD = Buffer.alloc(SESSION_PASSWORD_BYTES);
+/** A timer that fires this late means that the process stood still, and that input may be waiting. */
+const STALL_MS = 50;
+const CLOSE_MS_MAX = 2_000;
+
+/**
+ * The rules of one session, from the first connection to its loss or close.
+ *
+ * Knows no sockets, timers or promises: an input and the time go in, effects come out, in order. Whoever
+ * drives it carries the effects out and calls back no later than `wakeAtMs`.
+ */
+export class SessionMachine {
+  readonly watches = new WatchRegistry();
+  readonly #options: SessionOptions;
+  readonly #pipeline: RequestPipeline;
+  readonly #contact: Contact;
+  readonly #keepAlive: KeepAlive;
+  #state: SessionState = { kind: 'connecting' };
+  #link: LinkState = { kind: 'down', dialAtMs: Number.POSITIVE_INFINITY };
+  #effects: SessionEffect[] = [];
+  #frames: FrameDecoder;
+  #server: ServerAddress | undefined;
+  #id = 0n;
+  #password: Buffer = NEW_SESSION_PASSWORD;
+  /** A session granted by a read-only server is not known elsewhere, and cannot be renewed. */
+  #metReadWriteServer = false;
+  #lastZxid = 0n;
+  #openedAtMs: number | undefined;
+  #authsInFlight: AuthInfo[] = [];
+  #holdCount = 0;
+  /** Set when the process was found to have stood still: deadlines of the link wait until then. */
+  #graceUntilMs: number | undefined;
+
+  constructor(options: SessionOptions) {
+    invariant(options.timeoutMs > 0, 'session timeout must be positive');
+    this.#options = options;
+    this.#pipeline = new RequestPipeline(options.requestBytesMax);
+    this.#contact = new Contact(options.timeoutMs, options.lease);
+    this.#keepAlive = new KeepAlive(this.#contact);
+    this.#frames = new FrameDecoder(options.replyBytesMax);
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+  /** 0n until a server has granted the session. */
+  get id(): bigint {
+    return this.#id;
+  }
+  get password(): Buffer {
+    return this.#password;
+  }
+  /** The negotiated timeout once connected, the one asked for before. */
+  get timeoutMs(): number {
+    return this.#contact.timeoutMs;
+  }
+  /** The newest transaction this session has seen the effect of. */
+  get lastZxid(): bigint {
+    return this.#lastZxid;
+  }
+  get server(): ServerAddress | undefined {
+    return this.#server;
+  }
+  get leaseEndMs(): number {
+    return this.#contact.leaseEndMs;
+  }
+  get hasOutput(): boolean {
+    return this.#link.kind !== 'down' && this.#link.kind !== 'gone' && this.#pipeline.hasOutput;
+  }
+  get pendingCount(): number {
+    return this.#pipeline.queuedCount + this.#pipeline.inFlightCount;
+  }
+
+  handle(input: SessionInput, nowMs: number): readonly SessionEffect[] {
+    if (this.#holdCount > 0) this.#endLeasesIfDue(nowMs); // The clock first, whatever has come in.
+    switch (input.kind) {
+      case 'request-made':
+        this.#requestMade(input.request, nowMs);
+        break;
+      case 'flush':
+        this.#flush(nowMs);
+        break;
+      case 'bytes-received':
+        this.#bytesReceived(input.chunk, nowMs);
+        break;
+      case 'time-passed':
+        this.#timePassed(nowMs);
+        break;
+      case 'request-abandoned':
+        this.#requestAbandoned(input.request);
+        break;
+      case 'start':
+        this.#planDial(nowMs);
+        break;
+      case 'link-opened':
+        this.#linkOpened(nowMs);
+        break;
+      case 'link-closed':
+        this.#linkEnded(nowMs, input.error ?? new Error('the server closed the connection'));
+        break;
+      case 'auth-added':
+        if (this.#link.kind === 'open') this.#sendAuth(input.auth);
+        break;
+      case 'hold-began':
+        this.#holdCount++;
+        this.#endLeasesIfDue(nowMs);
+        break;
+      case 'hold-ended':
+        if (this.#holdCount > 0) this.#holdCount--;
+        break;
+      case 'read-write-server-found':
+        if (this.#state.kind === 'connected' && this.#state.readOnly) {
+          this.#options.plan.prefer(input.server);
+          this.#linkEnded(nowMs, new Error('left a read-only server for a read-write one'));
+        }
+        break;
+      case 'close':
+        this.#close(nowMs);
+        break;
+      default:
+        return unreachable(input);
+    }
+    if (this.#effects.length === 0) return NO_EFFECTS;
+    const effects = this.#effects;
+    this.#effects = [];
+    return effects;
+  }
+
+  /** The latest time at which `time-passed` must come in, or undefined if time changes nothing. */
+  get wakeAtMs(): number | undefined {
+    if (this.#graceUntilMs !== undefined) return this.#graceUntilMs;
+    const contact = this.#contact;
+    let atMs = Number.POSITIVE_INFINITY;
+    if (this.#link.kind === 'down') atMs = this.#link.dialAtMs;
+    else if (this.#link.kind === 'open') {
+      atMs = this.#keepAlive.wakeAtMs(this.#needsLeader);
+    } else if (this.#link.kind !== 'gone') atMs = this.#link.deadlineMs;
+    if (this.#state.kind === 'connected' || this.#state.kind === 'suspended') {
+      atMs = Math.min(atMs, contact.lostAtMs);
+    }
+    if (this.#state.kind === 'closing') atMs = Math.min(atMs, this.#state.deadlineMs);
+    if (this.#holdCount > 0) atMs = Math.min(atMs, contact.leaseEndMs);
+    return atMs === Number.POSITIVE_INFINITY ? undefined : atMs;
+  }
+
+  // Requests
+
+  #requestMade(request: SessionRequest, nowMs: number): void {
+    switch (this.#state.kind) {
+      case 'connected':
+        return this.#send(request, nowMs);
+      case 'connecting':
+      case 'suspended':
+        return this.#pipeline.queue(request);
+      case 'lost':
+        return this.#fail(request, this.#lostError('not-applied'));
+      case 'closing':
+      case 'closed':
+        return this.#fail(request, new ClosedError(`${request.operation.name}: the client is closed`));
+    }
+  }
+
+  #send<Q, R>(made: SessionRequest<Q, R>, nowMs: number): void {
+    const request = made as SessionRequest;
+    this.#pipeline.send(request, nowMs);
+    if (isConfirmedByLeader(request)) this.#contact.confirmingSentAtMs = nowMs;
+  }
+
+  #requestAbandoned(request: SessionRequest): void {
+    if (request.stage === 'queued') this.#pipeline.withdraw(request);
+    request.abandoned = true;
+  }
+
+  #flush(nowMs: number): void {
+    if (!this.hasOutput) return;
+    this.#contact.sentAtMs = nowMs;
+    this.#effects.push({ kind: 'send', bytes: this.#pipeline.flush() });
+  }
+
+  #fail(request: SessionRequest, error: ZkError): void {
+    request.stage = 'done';
+    if (!request.abandoned && !(request instanceof OwnRequest)) {
+      this.#effects.push({ kind: 'request-failed', request, error });
+    }
+  }
+
+  // The link
+
+  #planDial(nowMs: number): void {
+    const { server, delayMs } = this.#options.plan.next();
+    this.#server = server;
+    this.#link = { kind: 'down', dialAtMs: nowMs + delayMs };
+    if (delayMs <= 0) this.#dial(nowMs);
+  }
+
+  #dial(nowMs: number): void {
+    this.#moveLink({ kind: 'dialling', deadlineMs: nowMs + this.#options.connectTimeoutMs });
+    this.#frames = new FrameDecoder(this.#options.replyBytesMax);
+    this.#effects.push({ kind: 'dial', server: this.#server! });
+  }
+
+  #linkOpened(nowMs: number): void {
+    if (this.#link.kind !== 'dialling') return;
+    this.#moveLink({ kind: 'handshaking', deadlineMs: this.#link.deadlineMs, sentAtMs: nowMs });
+    const renewable = this.#metReadWriteServer;
+    this.#pipeline.sendBare((out) =>
+      Connect.write(out, {
+        protocolVersion: 0,
+        lastZxidSeen: this.#lastZxid,
+        timeOut: this.#options.timeoutMs,
+        sessionId: renewable ? this.#id : 0n,
+        passwd: renewable ? this.#password : NEW_SESSION_PASSWORD,
+        readOnly: this.#options.readOnlyAllowed,
+      }),
+    );
+    this.#flush(nowMs);
+  }
+
+  #linkEnded(nowMs: number, error: Error): void {
+    if (this.#link.kind === 'down' || this.#link.kind === 'gone') return;
+    if (this.#state.kind === 'closing') return this.#closed();
+    this.#effects.push({ kind: 'hang-up' });
+    this.#options.plan.ended(this.#openedAtMs === undefined ? 0 : nowMs - this.#openedAtMs);
+    if (this.#openedAtMs === undefined) {
+      this.#effects.push({ kind: 'attempt-failed', server: this.#server!, error });
+    }
+    this.#moveLink({ kind: 'down', dialAtMs: nowMs });
+    this.#openedAtMs = undefined;
+    this.#authsInFlight = [];
+    // The answer that could not be read is the first one's: repeating that request could go on for ever.
+    const culprit = error instanceof ProtocolError ? this.#pipeline.expected : undefined;
+    for (const request of this.#pipeline.connectionEnded(culprit)) {
+      this.#fail(request, new ConnectionLossError(request.operation.name, 'unknown', { cause: error }));
+    }
+    if (this.#state.kind === 'connected') this.#become({ kind: 'suspended' }, error);
+    this.#planDial(nowMs);
+  }
+
+  // Bytes in
+
+  #bytesReceived(chunk: Buffer, nowMs: number): void {
+    this.#contact.receivedAtMs = nowMs;
+    this.#graceUntilMs = undefined;
+    try {
+      for (const frame of this.#frames.push(chunk)) {
+        this.#frameReceived(new JuteReader(frame), nowMs);
+        if (this.#link.kind === 'down' || this.#link.kind === 'gone') return; // The rest is of a past life.
+      }
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#linkEnded(nowMs, error);
+    }
+  }
+
+  #frameReceived(input: JuteReader, nowMs: number): void {
+    if (this.#link.kind === 'handshaking') {
+      return this.#handshakeAnswered(Connected.read(input), this.#link.sentAtMs, nowMs);
+    }
+    const header = ReplyHeader.read(input);
+    switch (header.xid) {
+      case xids.notification:
+        return this.#notified(WatcherEvent.read(input), header.zxid);
+      case xids.ping: {
+        const sentAtMs = this.#keepAlive.pingAnswered();
+        if (sentAtMs === undefined) throw new ProtocolError('an answer to a ping that was not sent');
+        return this.#contact.answered(sentAtMs, false);
+      }
+      case xids.auth:
+        return this.#authAnswered(header.err);
+      default:
+        return this.#replyReceived(header, input, nowMs);
+    }
+  }
+
+  #replyReceived(header: ReplyHeader, input: JuteReader, nowMs: number): void {
+    const request = this.#pipeline.expected;
+    if (request?.xid !== header.xid) {
+      throw new ProtocolError(`reply for xid ${header.xid}; expected ${request?.xid ?? 'none'}`);
+    }
+    // Decoded before it is taken off, so that a reply that cannot be read leaves its request first in flight.
+    const ok = header.err === 0;
+    const reply = ok && !request.abandoned ? request.operation.reply.read(input) : undefined;
+    this.#pipeline.answered();
+    if (header.zxid > this.#lastZxid) this.#lastZxid = header.zxid;
+    this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));
+    if (request instanceof OwnRequest) return this.#ownRequestAnswered(request, header.err, reply, nowMs);
+    if (isSessionOver(header.err)) {
+      this.#fail(request, this.#expiredError('not-applied'));
+      return this.#lose('expired-by-server', nowMs);
+    }
+    if (request.watch && !request.abandoned) this.#registerWatch(request, header.err);
+    if (!request.abandoned) {
+      this.#effects.push(
+        ok
+          ? { kind: 'request-answered', request, reply }
+          : { kind: 'request-refused', request, serverCode: header.err },
+      );
+    }
+    if (header.err === errorCodes['session-moved']) {
+      this.#linkEnded(nowMs, new Error('the session moved to another server'));
+    }
+  }
+
+  #registerWatch({ operation, watch }: SessionRequest, err: number): void {
+    if (err === 0) this.watches.add(watch!, true);
+    else if (err === errorCodes['no-node'] && operation === operations.exists)
+      this.watches.add(watch!, false);
+  }
+
+  #ownRequestAnswered(request: OwnRequest, err: number, reply: unknown, nowMs: number): void {
+    if (isSessionOver(err)) return this.#lose('expired-by-server', nowMs);
+    switch (request.purpose) {
+      case 'heartbeat':
+        return; // A refusal (a read-only server) confirms nothing and ends nothing.
+      case 'watches':
+      case 'watches-restored':
+        if (err !== 0) throw new ProtocolError(`setWatches was refused with code ${err}`);
+        if (request.purpose === 'watches-restored') this.#tellOfGap();
+        return;
+      case 'sasl':
+        return this.#saslAnswered((reply as { token: Buffer | null } | undefined)?.token ?? null, nowMs);
+      case 'close':
+        return this.#closed();
+      default:
+        return unreachable(request.purpose);
+    }
+  }
+
+  #notified({ type, path }: WatcherEvent, zxid: bigint): void {
+    const eventType = eventTypes[type as keyof typeof eventTypes];
+    if (eventType === undefined) throw new ProtocolError(`an event of type ${type}`);
+    const event: WatchEvent = { type: eventType, path, zxid: zxid > 0n ? zxid : undefined };
+    for (const watcher of this.watches.fire(eventType, path)) {
+      this.#effects.push({ kind: 'watcher-told', watcher, event });
+    }
+  }
+
+  #tellOfGap(): void {
+    for (const [path, watcher] of this.watches.persistentWatchers()) {
+      this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'watch-gap', path } });
+    }
+  }
+
+  // From the handshake to an open link
+
+  #handshakeAnswered(answer: ReturnType<typeof Connected.read>, sentAtMs: number, nowMs: number): void {
+    const renewing = this.#metReadWriteServer;
+    const readOnly = answer.readOnly === true;
+    if (answer.timeOut <= 0 || (renewing && answer.sessionId !== this.#id)) {
+      if (renewing) return this.#lose('expired-by-server', nowMs);
+      throw new ProtocolError(`a new session with a timeout of ${answer.timeOut} ms`);
+    }
+    if (readOnly && !this.#options.readOnlyAllowed) throw new ProtocolError('a read-only server, unasked');
+    this.#id = answer.sessionId;
+    this.#password = answer.passwd as Buffer;
+    this.#contact.timeoutMs = answer.timeOut;
+    this.#contact.answered(sentAtMs, !readOnly);
+    this.#contact.confirmingSentAtMs = sentAtMs;
+    if (!readOnly) this.#metReadWriteServer = true;
+    this.#openedAtMs = nowMs;
+    if (!this.#options.credentials.sasl) return this.#linkReady(readOnly, nowMs);
+    const deadlineMs = nowMs + this.#options.connectTimeoutMs;
+    const exchange = new SaslExchange(this.#options.credentials.sasl, this.#options.random);
+    this.#moveLink({ kind: 'authenticating', deadlineMs, readOnly, exchange });
+    this.#send(new OwnRequest('sasl', operations.sasl, { token: Buffer.alloc(0) }), nowMs);
+    this.#flush(nowMs);
+  }
+
+  #saslAnswered(token: Buffer | null, nowMs: number): void {
+    invariant(this.#link.kind === 'authenticating', 'SASL is spoken before anything else');
+    const step = this.#link.exchange.next(token);
+    switch (step.kind) {
+      case 'send':
+        this.#send(new OwnRequest('sasl', operations.sasl, { token: step.token }), nowMs);
+        return this.#flush(nowMs);
+      case 'done':
+        return this.#linkReady(this.#link.readOnly, nowMs);
+      case 'refused':
+        return this.#refused(step.message);
+      default:
+        return unreachable(step);
+    }
+  }
+
+  /** Credentials, then watches, then what has waited: the order a server must see them in. */
+  #linkReady(readOnly: boolean, nowMs: number): void {
+    this.#moveLink({ kind: 'open' });
+    this.#become({ kind: 'connected', readOnly });
+    this.#keepAlive.opened(readOnly, nowMs);
+    for (const auth of this.#options.credentials.auths) this.#sendAuth(auth);
+    this.#restoreWatches(nowMs);
+    this.#pipeline.sendQueued(nowMs);
+    this.#flush(nowMs);
+  }
+
+  #restoreWatches(nowMs: number): void {
+    const batches = [...this.watches.batches()];
+    for (const [index, batch] of batches.entries()) {
+      const purpose = index === batches.length - 1 ? 'watches-restored' : 'watches';
+      const persistent = batch.persistentWatches.length + batch.persistentRecursiveWatches.length > 0;
+      const operation = persistent ? operations.setWatches2 : operations.setWatches;
+      this.#send(new OwnRequest(purpose, operation, { relativeZxid: this.#lastZxid, ...batch }), nowMs);
+    }
+  }
+
+  #sendAuth(auth: AuthInfo): void {
+    this.#pipeline.sendAuth({ type: 0, scheme: auth.scheme, auth: auth.auth });
+    this.#authsInFlight.push(auth);
+  }
+
+  #authAnswered(err: number): void {
+    const auth = this.#authsInFlight.shift();
+    if (!auth) throw new ProtocolError('an answer to an auth packet that was not sent');
+    if (err !== 0) return this.#refused(`auth: the server refused scheme ${auth.scheme}`);
+    this.#effects.push({ kind: 'auth-accepted', auth });
+  }
+
+  // Time
+
+  get #needsLeader(): boolean {
+    return this.#holdCount > 0 && this.#state.kind === 'connected' && !this.#state.readOnly;
+  }
+
+  #timePassed(nowMs: number): void {
+    if (this.#state.kind === 'closing') {
+      if (nowMs >= this.#state.deadlineMs) this.#closed();
+      return;
+    }
+    if (this.#stoodStill(nowMs)) return;
+    const link = this.#link;
+    if (this.#state.kind === 'connected' || this.#state.kind === 'suspended') {
+      if (nowMs >= this.#contact.lostAtMs) return this.#lose('local-clock', nowMs);
+    }
+    if (link.kind === 'down') {
+      if (nowMs >= link.dialAtMs) this.#dial(nowMs);
+    } else if (link.kind === 'open') {
+      if (nowMs >= this.#contact.linkDeadMs) {
+        return this.#linkEnded(nowMs, new Error(`nothing heard for ${this.#silentMs(nowMs)} ms`));
+      }
+      this.#beat(nowMs);
+    } else if (link.kind !== 'gone' && nowMs >= link.deadlineMs) {
+      this.#linkEnded(
+        nowMs,
+        new Error(`no answer within ${this.#options.connectTimeoutMs} ms (${link.kind})`),
+      );
+    }
+  }
+
+  /**
+   * True once after the process stood still (a stopped machine, a blocked event loop): what the server sent
+   * meanwhile is waiting to be read, and must be looked at before the silence is held against it. Leases do
+   * not wait: they have been ended by the clock already.
+   */
+  #stoodStill(nowMs: number): boolean {
+    if (this.#graceUntilMs !== undefined) {
+      if (nowMs < this.#graceUntilMs) return true;
+      this.#graceUntilMs = undefined;
+      return false;
+    }
+    const wakeAtMs = this.wakeAtMs;
+    if (wakeAtMs === undefined || nowMs - wakeAtMs < STALL_MS) return false;
+    this.#graceUntilMs = nowMs + 1;
+    return true;
+  }
+
+  #silentMs(nowMs: number): number {
+    return Math.round(nowMs - Math.min(this.#contact.receivedAtMs, this.#contact.provenAtMs));
+  }
+
+  #beat(nowMs: number): void {
+    switch (this.#keepAlive.beat(nowMs, this.#needsLeader)) {
+      case 'ping':
+        this.#pipeline.sendPing();
+        break;
+      case 'heartbeat':
+        // An empty multi is a write that changes nothing: it goes through the quorum and consumes a zxid.
+        if (this.#options.heartbeat === 'quorum') {
+          this.#send(new OwnRequest('heartbeat', operations.multi, []), nowMs);
+        } else {
+          this.#send(new OwnRequest('heartbeat', operations.sync, { path: '/' }), nowMs);
+        }
+    }
+    this.#flush(nowMs);
+    if (this.#keepAlive.isTimeToSeek(nowMs)) this.#effects.push({ kind: 'seek-read-write-server' });
+  }
+
+  #endLeasesIfDue(nowMs: number): void {
+    if (nowMs < this.#contact.leaseEndMs) return;
+    const sinceMs = Math.round(nowMs - this.#contact.confirmedAtMs);
+    this.#endLeases(new LeaseEndedError(`nothing confirmed by the leader for ${sinceMs} ms`));
+  }
+
+  #endLeases(error: ZkError): void {
+    if (this.#holdCount === 0) return;
+    this.#holdCount = 0;
+    this.#effects.push({ kind: 'leases-ended', error });
+  }
+
+  // Ends
+
+  #lose(cause: SessionLossCause, nowMs: number): void {
+    if (this.#state.kind === 'closing') return this.#closed(); // Which is what was asked for.
+    const message =
+      cause === 'local-clock'
+        ? `no answer for ${Math.round(nowMs - this.#contact.provenAtMs)} ms; the session timeout is ${this.timeoutMs} ms`
+        : 'the server has ended the session';
+    this.#end({ kind: 'lost', cause }, (outcome) => new SessionLostError(message, cause, outcome), message);
+  }
+
+  #refused(message: string): void {
+    if (this.#state.kind === 'closing') return this.#closed();
+    this.#end({ kind: 'lost', cause: 'auth-failed' }, () => new AuthFailedError(message), message);
+  }
+
+  #close(nowMs: number): void {
+    switch (this.#state.kind) {
+      case 'closing':
+      case 'closed':
+      case 'lost':
+        return;
+      case 'connected': {
+        // The server drops our nodes as soon as it reads this, so whatever they protect is given up now.
+        this.#endLeases(new ClosedError('the client was closed', 'unknown'));
+        this.#send(new OwnRequest('close', operations.closeSession, undefined), nowMs);
+        this.#flush(nowMs);
+        const deadlineMs = nowMs + Math.min(CLOSE_MS_MAX, this.timeoutMs / 3);
+        return this.#become({ kind: 'closing', deadlineMs });
+      }
+      default:
+        return this.#closed();
+    }
+  }
+
+  #closed(): void {
+    const message = 'the client was closed';
+    this.#end({ kind: 'closed' }, (outcome) => new ClosedError(message, outcome), message);
+  }
+
+  /** The end of the session, whichever: nothing stays pending, nobody stays untold. */
+  #end(
+    state: Extract<SessionState, { kind: 'lost' | 'closed' }>,
+    errorFor: (outcome: 'unknown' | 'not-applied') => ZkError,
+    message: string,
+  ): void {
+    if (this.#link.kind !== 'down' && this.#link.kind !== 'gone') this.#effects.push({ kind: 'hang-up' });
+    this.#endLeases(errorFor('unknown'));
+    this.#moveLink({ kind: 'gone' });
+    this.#become(state, errorFor('unknown'));
+    const { flushed, unsent } = this.#pipeline.takeAll();
+    for (const request of flushed) this.#fail(request, errorFor('unknown'));
+    for (const request of unsent) this.#fail(request, errorFor('not-applied'));
+    const error = new SessionLostError(
+      message,
+      state.kind === 'lost' && state.cause !== 'auth-failed' ? state.cause : 'closed',
+    );
+    for (const [path, watcher] of this.watches.drain()) {
+      this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'session-lost', path, error } });
+    }
+  }
+
+  #lostError(outcome: 'unknown' | 'not-applied'): ZkError {
+    invariant(this.#state.kind === 'lost', 'only a lost session has a loss');
+    if (this.#state.cause === 'auth-failed') return new AuthFailedError('the credentials were refused');
+    return new SessionLostError('the session is over', this.#state.cause, outcome);
+  }
+
+  #expiredError(outcome: 'unknown' | 'not-applied'): SessionLostError {
+    return new SessionLostError('the server has ended the session', 'expired-by-server', outcome);
+  }
+
+  #become(state: SessionState, error?: Error): void {
+    checkSessionTransition(this.#state.kind, state.kind);
+    this.#state = state;
+    this.#effects.push({ kind: 'state-changed', state, error });
+  }
+
+  #moveLink(link: LinkState): void {
+    checkLinkTransition(this.#link.kind, link.kind);
+    this.#link = link;
+  }
+}
+
+/** A write is ordered by the leader, a sync answered by it; a plain read or ping any follower answers alone. */
+function isConfirmedByLeader({ operation }: SessionRequest): boolean {
+  return operation.writes || operation === operations.sync;
+}
+
+function isSessionOver(err: number): boolean {
+  return err === errorCodes['session-expired'] || err === errorCodes['unknown-session'];
+}
