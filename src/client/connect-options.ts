@@ -1,0 +1,112 @@
+import { type Clock, systemClock } from '../base/clock.ts';
+import { type Log, silentLog } from '../base/log.ts';
+import { type Random, systemRandom } from '../base/random.ts';
+import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
+import type { LeaseOptions } from '../session/contact.ts';
+import type { SaslCredentials } from '../session/sasl-digest-md5.ts';
+import { checkChoice, checkDuration } from './arguments.ts';
+import { type ConnectString, parseConnectString } from './connect-string.ts';
+import { type Resolve, TcpTransport, type TlsOptions } from './tcp-transport.ts';
+import type { Transport } from './transport.ts';
+
+/** Credentials for one scheme, e.g. `digest` with `user:password`. */
+export interface AuthOption {
+  readonly scheme: string;
+  readonly auth: string | Uint8Array;
+}
+
+/** How a client connects, and what it is allowed to take for granted. */
+export interface ConnectOptions {
+  /** The session timeout to ask for; the server may grant another. 15 s if left out. */
+  readonly sessionTimeoutMs?: number;
+  /** How long `connect` waits for the first session. 15 s if left out. */
+  readonly timeoutMs?: number;
+  /** Ends the wait of `connect`; has no effect on the client once connected. */
+  readonly signal?: AbortSignal;
+  /** How long one server has for accepting a connection and answering. By default a share of the session timeout. */
+  readonly dialTimeoutMs?: number;
+  /** Credentials to present on every connection, e.g. `{ scheme: 'digest', auth: 'user:password' }`. */
+  readonly auth?: readonly AuthOption[];
+  /** SASL DIGEST-MD5. */
+  readonly sasl?: SaslCredentials;
+  /** Certificates; `{}` for TLS with the system's authorities. Plain TCP if left out. */
+  readonly tls?: TlsOptions;
+  /** Accept a server that is cut off from its quorum, for reads; a read-write one is looked for meanwhile. */
+  readonly readOnly?: boolean;
+  /** What proves to a holder that the leader still knows it: a `sync`, or a write by a quorum. */
+  readonly heartbeat?: 'leader' | 'quorum';
+  /** How the end of a lease is reckoned. */
+  readonly lease?: Partial<LeaseOptions>;
+  /** The longest request; as the servers' `jute.maxbuffer` if that was changed. */
+  readonly requestBytesMax?: number;
+  /** The longest reply; a longer one costs the connection. 64 MiB if left out. */
+  readonly replyBytesMax?: number;
+  readonly log?: Log;
+  /** How host names become addresses; the system's resolver if left out. */
+  readonly resolve?: Resolve;
+  /** For simulations: time, randomness and the network. */
+  readonly clock?: Clock;
+  readonly random?: Random;
+  readonly transport?: Transport;
+}
+
+/** The options with everything filled in and checked. */
+export interface ClientConfig extends ConnectString {
+  readonly sessionTimeoutMs: number;
+  readonly dialTimeoutMs: number;
+  readonly auth: readonly AuthOption[];
+  readonly sasl: SaslCredentials | undefined;
+  readonly readOnly: boolean;
+  readonly heartbeat: 'leader' | 'quorum';
+  readonly lease: LeaseOptions;
+  readonly requestBytesMax: number;
+  readonly replyBytesMax: number;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly transport: Transport;
+}
+
+const INT32_MAX = 2 ** 31 - 1;
+const DEFAULT_SESSION_TIMEOUT_MS = 15_000;
+const DEFAULT_REPLY_BYTES_MAX = 64 * 1024 * 1024;
+const DIAL_MS = { min: 500, max: 10_000 };
+
+/** @throws TypeError, RangeError naming the option, what was given and what is allowed. */
+export function readOptions(servers: string, options: ConnectOptions): ClientConfig {
+  const connectString = parseConnectString(servers);
+  const random = options.random ?? systemRandom;
+  const sessionTimeoutMs = checkDuration(
+    'sessionTimeoutMs',
+    options.sessionTimeoutMs ?? DEFAULT_SESSION_TIMEOUT_MS,
+    { min: 1, max: INT32_MAX },
+  );
+  if (options.timeoutMs !== undefined)
+    checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: INT32_MAX });
+  return {
+    ...connectString,
+    sessionTimeoutMs,
+    dialTimeoutMs: checkDuration(
+      'dialTimeoutMs',
+      options.dialTimeoutMs ?? shareOf(sessionTimeoutMs, connectString.servers.length),
+      { min: 1, max: INT32_MAX },
+    ),
+    auth: options.auth ?? [],
+    sasl: options.sasl,
+    readOnly: options.readOnly ?? false,
+    heartbeat: checkChoice('heartbeat', options.heartbeat ?? 'leader', { leader: 0, quorum: 0 }),
+    lease: { clockRateTolerance: 0.01, touchLagMs: 1_000, ...options.lease },
+    requestBytesMax: options.requestBytesMax ?? REQUEST_BYTES_MAX,
+    replyBytesMax: options.replyBytesMax ?? DEFAULT_REPLY_BYTES_MAX,
+    log: options.log ?? silentLog,
+    clock: options.clock ?? systemClock,
+    random,
+    transport: options.transport ?? new TcpTransport({ tls: options.tls, random, resolve: options.resolve }),
+  };
+}
+
+/** So that, after a silence of 2/3 of the timeout, every server can be tried within the third that is left. */
+function shareOf(sessionTimeoutMs: number, serverCount: number): number {
+  const share = Math.floor(sessionTimeoutMs / (3 * serverCount));
+  return Math.min(DIAL_MS.max, Math.max(DIAL_MS.min, share));
+}

@@ -1,0 +1,71 @@
+import type { Clock } from '../base/clock.ts';
+import { RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
+import { checkDuration } from './arguments.ts';
+import { PendingRequest, type RequestSpec } from './pending-request.ts';
+import type { Session } from './session.ts';
+import type { SessionDriver } from './session-driver.ts';
+import type { SessionKeeper } from './session-keeper.ts';
+
+/** What every operation takes besides its own arguments. */
+export interface RequestOptions {
+  /** Gives the call up: it rejects with the signal's own reason. What was sent may still be applied. */
+  readonly signal?: AbortSignal;
+  /** Gives the call up with a `RequestTimeoutError` after this long, connection trouble included. */
+  readonly timeoutMs?: number;
+  /** Fails the call with a `SessionLostError` unless the client is still in this session. */
+  readonly session?: Session;
+}
+
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** The way down: hands requests to the session of now, and bounds how long their callers wait. */
+export class Requester {
+  readonly #keeper: SessionKeeper;
+  readonly #clock: Clock;
+
+  constructor(keeper: SessionKeeper, clock: Clock) {
+    this.#keeper = keeper;
+    this.#clock = clock;
+  }
+
+  /** Not async: the promise the caller awaits is the one the read loop settles, so that nothing comes between. */
+  request<Q, R, V>(spec: RequestSpec<Q, R, V>, options: RequestOptions): Promise<V> {
+    const { signal, timeoutMs, session } = options;
+    if (timeoutMs !== undefined) checkDuration('timeoutMs', timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (session && session !== this.#keeper.session) {
+      const message = `${spec.operation.name}: the session it belongs to is over`;
+      return Promise.reject(new SessionLostError(message, 'expired-by-server', 'not-applied'));
+    }
+    const request = new PendingRequest(spec);
+    const { driver } = this.#keeper;
+    driver.submit(request as PendingRequest);
+    if (signal || timeoutMs !== undefined) this.#bound(request as PendingRequest, driver, signal, timeoutMs);
+    return request.promise;
+  }
+
+  #bound(
+    request: PendingRequest,
+    driver: SessionDriver,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+  ): void {
+    const giveUp = (reason: unknown) => {
+      driver.input({ kind: 'request-abandoned', request });
+      request.failed(reason);
+    };
+    const onAbort = () => giveUp(signal!.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const cancel =
+      timeoutMs === undefined
+        ? undefined
+        : this.#clock.at(this.#clock.nowMs() + timeoutMs, () => {
+            const outcome = request.stage === 'sent' ? 'unknown' : 'not-applied';
+            giveUp(new RequestTimeoutError(request.operation.name, timeoutMs, outcome));
+          });
+    request.onSettled = () => {
+      signal?.removeEventListener('abort', onAbort);
+      cancel?.();
+    };
+  }
+}

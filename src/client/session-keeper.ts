@@ -1,0 +1,210 @@
+import { type Deferred, deferred } from '../base/deferred.ts';
+import { Emitter } from '../base/emitter.ts';
+import { ClosedError, UnreachableError } from '../protocol/errors.ts';
+import type { AuthInfo, ServerAddress } from '../session/session-io.ts';
+import { SessionMachine } from '../session/session-machine.ts';
+import type { SessionState } from '../session/session-state.ts';
+import type { ClientConfig } from './connect-options.ts';
+import { servesWrites } from './read-write-probe.ts';
+import { ServerList } from './server-list.ts';
+import { Session } from './session.ts';
+import { type DriverEvents, SessionDriver } from './session-driver.ts';
+
+/** What a client tells about its sessions. */
+export interface ClientEvents {
+  /** A session was granted, or an existing one continued on another connection. */
+  connected: { readonly session: Session; readonly readOnly: boolean };
+  /** The connection is down; the session may live. */
+  suspended: { readonly session: Session; readonly error: Error | undefined };
+  /** The session is over. A new one is sought, unless the credentials were refused. */
+  lost: { readonly session: Session; readonly error: Error };
+  /** The client was closed. */
+  closed: { readonly session: Session };
+  /** A listener or watcher of yours threw; it did no harm here. */
+  listenerError: { readonly error: unknown };
+}
+
+/** Keeps a client in a session: opens one, and another when one is lost. Credentials outlive sessions. */
+export class SessionKeeper {
+  readonly events: Emitter<ClientEvents>;
+  readonly #config: ClientConfig;
+  readonly #servers: ServerList;
+  readonly #auths: AuthInfo[];
+  readonly #authWaiters = new Map<AuthInfo, Deferred<void>>();
+  readonly #connectedWaiters = new Set<Deferred<Session>>();
+  readonly #attemptErrors: Error[] = [];
+  readonly #closed = deferred();
+  #driver!: SessionDriver;
+  #session!: Session;
+  #closing = false;
+  #probing = false;
+  #probeCursor = 0;
+
+  constructor(config: ClientConfig) {
+    this.#config = config;
+    this.#servers = new ServerList(config.servers, config.random);
+    this.#auths = config.auth.map(toAuthInfo);
+    // A listener of `listenerError` that throws is only logged: telling it again would never end.
+    this.events = new Emitter<ClientEvents>((error, name) =>
+      name === 'listenerError'
+        ? config.log('error', 'a listener of listenerError threw', { error })
+        : this.listenerFailed(error),
+    );
+    this.#openSession();
+  }
+
+  get session(): Session {
+    return this.#session;
+  }
+  get driver(): SessionDriver {
+    return this.#driver;
+  }
+
+  /** What user code threw: reported, and done with. */
+  listenerFailed(error: unknown): void {
+    this.#config.log('error', 'a listener threw', { error });
+    this.events.emit('listenerError', { error });
+  }
+
+  /** Resolves once a session is connected, at once if it is. */
+  async whenConnected(timeoutMs: number, signal: AbortSignal | undefined): Promise<Session> {
+    if (this.#session.state === 'connected') return this.#session;
+    signal?.throwIfAborted();
+    const waiter = deferred<Session>();
+    this.#connectedWaiters.add(waiter);
+    const onAbort = () => waiter.reject(signal!.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const { clock } = this.#config;
+    const cancel = clock.at(clock.nowMs() + timeoutMs, () => waiter.reject(this.#unreachable(timeoutMs)));
+    try {
+      return await waiter.promise;
+    } finally {
+      cancel();
+      signal?.removeEventListener('abort', onAbort);
+      this.#connectedWaiters.delete(waiter);
+    }
+  }
+
+  addAuth(scheme: string, auth: string | Uint8Array): Promise<void> {
+    const info = toAuthInfo({ scheme, auth });
+    const waiter = deferred();
+    this.#auths.push(info);
+    this.#authWaiters.set(info, waiter);
+    this.#driver.input({ kind: 'auth-added', auth: info });
+    return waiter.promise;
+  }
+
+  close(): Promise<void> {
+    this.#closing = true;
+    this.#driver.input({ kind: 'close' });
+    // A session that is already over (refused credentials) has nothing left to close.
+    if (this.#session.state === 'lost') this.#finishClose();
+    return this.#closed.promise;
+  }
+
+  #openSession(): void {
+    const config = this.#config;
+    const machine = new SessionMachine({
+      timeoutMs: config.sessionTimeoutMs,
+      connectTimeoutMs: config.dialTimeoutMs,
+      requestBytesMax: config.requestBytesMax,
+      replyBytesMax: config.replyBytesMax,
+      readOnlyAllowed: config.readOnly,
+      heartbeat: config.heartbeat,
+      lease: config.lease,
+      credentials: { auths: this.#auths, sasl: config.sasl },
+      plan: this.#servers,
+      random: config.random,
+    });
+    const events: DriverEvents = {
+      stateChanged: (state, error) => this.#stateChanged(session, state, error),
+      authAccepted: (auth) => this.#settleAuth(auth),
+      leasesEnded: (error) => session.endHolds(error),
+      seekReadWriteServer: () => void this.#probe(driver),
+      attemptFailed: (server, error) => this.#attemptFailed(server, error),
+    };
+    const { clock, log, transport } = config;
+    const driver = new SessionDriver(machine, { transport, clock, events, log });
+    const session = new Session(driver, clock, (error) => this.listenerFailed(error));
+    this.#driver = driver;
+    this.#session = session;
+    driver.input({ kind: 'start' });
+  }
+
+  #stateChanged(session: Session, state: SessionState, error: Error | undefined): void {
+    switch (state.kind) {
+      case 'connected':
+        this.#attemptErrors.length = 0;
+        for (const waiter of this.#connectedWaiters) waiter.resolve(session);
+        this.events.emit('connected', { session, readOnly: state.readOnly });
+        break;
+      case 'suspended':
+        this.events.emit('suspended', { session, error });
+        break;
+      case 'lost':
+        this.#lost(session, state.cause === 'auth-failed', error!);
+        break;
+      case 'closed':
+        session.end(error!);
+        this.events.emit('closed', { session });
+        this.#finishClose();
+        break;
+    }
+  }
+
+  #lost(session: Session, refused: boolean, error: Error): void {
+    session.end(error);
+    this.events.emit('lost', { session, error });
+    if (refused) {
+      for (const waiter of [...this.#connectedWaiters, ...this.#authWaiters.values()]) waiter.reject(error);
+      this.#authWaiters.clear();
+    } else if (!this.#closing) {
+      this.#openSession(); // At once, so that a request made on hearing of the loss is of the new session.
+    }
+  }
+
+  #finishClose(): void {
+    const error = new ClosedError('the client was closed');
+    for (const waiter of [...this.#connectedWaiters, ...this.#authWaiters.values()]) waiter.reject(error);
+    this.#authWaiters.clear();
+    this.#closed.resolve();
+  }
+
+  #settleAuth(auth: AuthInfo): void {
+    this.#authWaiters.get(auth)?.resolve();
+    this.#authWaiters.delete(auth);
+  }
+
+  #attemptFailed({ host, port }: ServerAddress, error: Error): void {
+    this.#attemptErrors.push(new Error(`${host}:${port}: ${error.message}`, { cause: error }));
+    if (this.#attemptErrors.length > this.#servers.servers.length * 2) this.#attemptErrors.shift();
+  }
+
+  #unreachable(timeoutMs: number): UnreachableError {
+    const servers = this.#config.servers.map(({ host, port }) => `${host}:${port}`).join(', ');
+    const last = this.#attemptErrors.at(-1);
+    return new UnreachableError(
+      `no session with ${servers} within ${timeoutMs} ms${last ? `; last: ${last.message}` : ''}`,
+      { cause: new AggregateError(this.#attemptErrors, 'connection attempts') },
+    );
+  }
+
+  /** One server per call; the session asks again, less and less often, for as long as it is read-only. */
+  async #probe(driver: SessionDriver): Promise<void> {
+    if (this.#probing) return;
+    this.#probing = true;
+    const { servers } = this.#servers;
+    const server = servers[this.#probeCursor++ % servers.length]!;
+    const { transport, clock, dialTimeoutMs } = this.#config;
+    const found = await servesWrites(server, { transport, clock, timeoutMs: dialTimeoutMs });
+    this.#probing = false;
+    if (found) driver.input({ kind: 'read-write-server-found', server });
+  }
+}
+
+function toAuthInfo({ scheme, auth }: { scheme: string; auth: string | Uint8Array }): AuthInfo {
+  if (typeof scheme !== 'string' || scheme === '') {
+    throw new TypeError(`auth: scheme ${JSON.stringify(scheme)} given; a name such as "digest" is needed`);
+  }
+  return { scheme, auth: typeof auth === 'string' ? Buffer.from(auth, 'utf8') : auth };
+}

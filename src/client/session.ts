@@ -1,0 +1,112 @@
+import type { Clock } from '../base/clock.ts';
+import type { SessionMachine } from '../session/session-machine.ts';
+import type { SessionState } from '../session/session-state.ts';
+import { abortSafely, type SessionDriver } from './session-driver.ts';
+
+/**
+ * One session, from its grant to its loss. Work that must not outlive it is bound to it: by passing it as the
+ * `session` option of a request, by its `lost` signal, or by a `Hold`.
+ */
+export class Session {
+  readonly #machine: SessionMachine;
+  readonly #driver: SessionDriver;
+  readonly #clock: Clock;
+  readonly #onListenerError: (error: unknown) => void;
+  readonly #lost = new AbortController();
+  readonly #holds = new Set<Hold>();
+
+  /** @internal */
+  constructor(driver: SessionDriver, clock: Clock, onListenerError: (error: unknown) => void) {
+    this.#driver = driver;
+    this.#machine = driver.machine;
+    this.#clock = clock;
+    this.#onListenerError = onListenerError;
+  }
+
+  /** The server's number for it; 0n until it is granted. */
+  get id(): bigint {
+    return this.#machine.id;
+  }
+  /** The negotiated timeout once connected, the one asked for before. */
+  get timeoutMs(): number {
+    return this.#machine.timeoutMs;
+  }
+  get state(): SessionState['kind'] {
+    return this.#machine.state.kind;
+  }
+  /** True while served by a server that is cut off from its quorum: reads only, and nothing may be granted. */
+  get readOnly(): boolean {
+    return this.#machine.state.kind === 'connected' && this.#machine.state.readOnly;
+  }
+  /** The newest transaction this session has seen the effect of. */
+  get lastZxid(): bigint {
+    return this.#machine.lastZxid;
+  }
+  /** Fires when the session is over, known or assumed, with the error that says which. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /**
+   * Says that something is held under this session until `release()`. While any hold lasts, the heartbeat is
+   * one that the leader confirms, and the hold's signal fires when exclusivity can no longer be promised.
+   */
+  hold(): Hold {
+    const hold = new Hold(this.#clock, this.#machine, (ended) => {
+      if (this.#holds.delete(ended)) this.#driver.input({ kind: 'hold-ended' });
+    });
+    this.#holds.add(hold);
+    this.#driver.input({ kind: 'hold-began' });
+    return hold;
+  }
+
+  /** @internal */
+  endHolds(error: Error): void {
+    const holds = [...this.#holds];
+    this.#holds.clear();
+    for (const hold of holds) hold.end(error, this.#onListenerError);
+  }
+
+  /** @internal */
+  end(error: Error): void {
+    abortSafely(this.#lost, error, this.#onListenerError);
+  }
+}
+
+/** Something that is held under a session, for as long as `signal` has not fired and `remainingMs()` is not 0. */
+export class Hold {
+  readonly #clock: Clock;
+  readonly #machine: SessionMachine;
+  readonly #onRelease: (hold: Hold) => void;
+  readonly #controller = new AbortController();
+  #ended = false;
+
+  /** @internal */
+  constructor(clock: Clock, machine: SessionMachine, onRelease: (hold: Hold) => void) {
+    this.#clock = clock;
+    this.#machine = machine;
+    this.#onRelease = onRelease;
+  }
+
+  /** Fires, with a typed reason, no later than the lease ends by this process's own clock. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** From the clock, not from a flag: right even in the first line after a long stall of the event loop. */
+  remainingMs(): number {
+    if (this.#ended) return 0;
+    return Math.max(0, this.#machine.leaseEndMs - this.#clock.nowMs());
+  }
+
+  release(): void {
+    this.#ended = true;
+    this.#onRelease(this);
+  }
+
+  /** @internal */
+  end(error: Error, onListenerError: (error: unknown) => void): void {
+    this.#ended = true;
+    abortSafely(this.#controller, error, onListenerError);
+  }
+}

@@ -1,0 +1,102 @@
+import { lookup } from 'node:dns/promises';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { fraction, type Random } from '../base/random.ts';
+import type { ServerAddress } from '../session/session-io.ts';
+import type { Link, LinkHandlers, Transport } from './transport.ts';
+
+/** Certificates and keys, as `node:tls` takes them. The server is verified unless that is turned off by name. */
+export type TlsOptions = Pick<
+  ConnectionOptions,
+  | 'ca'
+  | 'cert'
+  | 'key'
+  | 'passphrase'
+  | 'pfx'
+  | 'servername'
+  | 'minVersion'
+  | 'maxVersion'
+  | 'ciphers'
+  | 'checkServerIdentity'
+  | 'rejectUnauthorized'
+>;
+
+/** The addresses of a host name. Asked anew for every connection, since they change while a client lives. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+const resolveBySystem: Resolve = async (host) =>
+  (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
+
+export class TcpTransport implements Transport {
+  readonly #tls: TlsOptions | undefined;
+  readonly #random: Random;
+  readonly #resolve: Resolve;
+
+  constructor(options: {
+    readonly tls?: TlsOptions | undefined;
+    readonly random: Random;
+    readonly resolve?: Resolve | undefined;
+  }) {
+    this.#tls = options.tls;
+    this.#random = options.random;
+    this.#resolve = options.resolve ?? resolveBySystem;
+  }
+
+  dial(server: ServerAddress, handlers: LinkHandlers): Link {
+    let socket: Socket | undefined;
+    let destroyed = false;
+    const open = (address: string) => {
+      if (destroyed) return;
+      socket = this.#connect(server, address);
+      attach(socket, this.#tls ? 'secureConnect' : 'connect', handlers, () => destroyed);
+    };
+    this.#addressOf(server.host).then(open, (error: Error) => {
+      if (!destroyed) handlers.closed(error);
+    });
+    return {
+      write: (bytes) => void socket?.write(bytes),
+      destroy() {
+        destroyed = true;
+        socket?.destroy();
+      },
+    };
+  }
+
+  /** One of a name's addresses at random, so that the clients of a fleet spread over them. */
+  async #addressOf(host: string): Promise<string> {
+    if (isIP(host)) return host;
+    const addresses = await this.#resolve(host);
+    const address = addresses[Math.floor(fraction(this.#random) * addresses.length)];
+    if (address === undefined) throw new Error(`${host} has no address`);
+    return address;
+  }
+
+  #connect({ host, port }: ServerAddress, address: string): Socket {
+    if (!this.#tls) return connectTcp({ host: address, port, noDelay: true });
+    // The certificate is checked against the name that was asked for, not the address it led to.
+    const servername = this.#tls.servername ?? (isIP(host) ? undefined : host);
+    const socket = connectTls({
+      ...this.#tls,
+      host: address,
+      port,
+      ...(servername === undefined ? {} : { servername }),
+    });
+    return socket.setNoDelay(true);
+  }
+}
+
+function attach(socket: Socket, openEvent: string, handlers: LinkHandlers, destroyed: () => boolean): void {
+  let failure: Error | undefined;
+  socket.on(openEvent, () => {
+    if (!destroyed()) handlers.opened();
+  });
+  socket.on('data', (chunk) => {
+    if (!destroyed()) handlers.received(chunk);
+  });
+  socket.on('error', (error) => {
+    failure = error;
+  });
+  socket.on('close', () => {
+    if (!destroyed()) handlers.closed(failure);
+  });
+}

@@ -1,0 +1,14 @@
+/** The door `holdfast/testing`: faults on demand and a clock that obeys, for tests of your own. */
+
+export type { Cancel, Clock } from './base/clock.ts';
+export { type Random, seededRandom } from './base/random.ts';
+export {
+  type BytesFate,
+  type BytesListener,
+  type Cut,
+  type Direction,
+  type Endpoint,
+  FaultProxy,
+  type Faults,
+} from './testing/tcp-fault-proxy.ts';
+export { VirtualClock } from './testing/virtual-clock.ts';
