@@ -57,6 +57,14 @@ describe('a promise or an abort', () => {
     expect(unhandled).toEqual([]);
   });
 
+  test('swallows the failure of a promise it was given after the abort', async () => {
+    const unhandled = await unhandledDuring(async () => {
+      const failed = Promise.reject(new Error('late'));
+      await expect(orAbort(failed, AbortSignal.abort(reason))).rejects.toBe(reason);
+    });
+    expect(unhandled).toEqual([]);
+  });
+
   test('does not let a thousand waits on one signal pile up', async () => {
     const { signal } = new AbortController();
     for (let count = 0; count < 1_000; count++) await orAbort(Promise.resolve(), signal);

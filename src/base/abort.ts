@@ -4,6 +4,7 @@ import { deferred } from './deferred.ts';
 /** Settles with `promise`, or rejects with the signal's own reason; leaves no listener behind. */
 export async function orAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
+  promise.catch(() => {}); // Whoever is no longer awaited must not fail unheard either.
   signal.throwIfAborted();
   const aborted = deferred<never>();
   const onAbort = () => aborted.reject(signal.reason);

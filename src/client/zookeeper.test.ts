@@ -15,6 +15,8 @@ import { connect, ZooKeeper } from './zookeeper.ts';
 class ScriptedServer implements Transport {
   readonly clock = new VirtualClock();
   readonly writes: Buffer[] = [];
+  /** What each connection calls, in the order they were dialled. */
+  readonly links: LinkHandlers[] = [];
   dialCount = 0;
   sessionCount = 0;
   /** While false, connections are accepted and nothing is answered. */
@@ -25,6 +27,7 @@ class ScriptedServer implements Transport {
 
   dial(_server: unknown, handlers: LinkHandlers) {
     this.dialCount++;
+    this.links.push(handlers);
     this.#handlers = handlers;
     const frames = new FrameDecoder(1 << 20);
     let greeted = false;
@@ -100,6 +103,21 @@ describe('a client under a virtual clock', () => {
     await clock.advance(0);
     await Promise.all([...direct, ...chained]);
     expect(server.writes).toHaveLength(1);
+  });
+
+  test('does not hear a connection that it has given up', async () => {
+    const { server, clock, zk } = open({ dialTimeoutMs: 1_000 });
+    server.answering = false;
+    await clock.advance(500);
+    const [stale] = server.links;
+    server.answering = true;
+    await clock.advance(1_500); // The first attempt timed out; the second was answered.
+    expect(zk.session.state).toBe('connected');
+    stale!.received(Buffer.from([0xff, 0xff, 0xff, 0xff]));
+    stale!.closed(new Error('late'));
+    await clock.advance(0);
+    expect(zk.session.state).toBe('connected');
+    expect(server.dialCount).toBe(2);
   });
 
   test('leaves no alarm behind when it is closed', async () => {

@@ -283,6 +283,17 @@ describe('instanceof', () => {
     expect(isA(foreign, ProtocolError)).toBe(false);
     expect(isA({ [Symbol.for('holdfast.error.brands')]: 'ServerError' }, ServerError)).toBe(false);
   });
+
+  test('goes by the prototype for a class that a user derived', () => {
+    class AppError extends ServerError {}
+    const derived = new AppError(-101, 'getData');
+    expect(isA(new ServerError(-101, 'getData'), AppError)).toBe(false);
+    expect([isA(derived, AppError), isA(derived, ServerError), isA(derived, ZkError)]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
 });
 
 describe('isServerError', () => {

@@ -32,6 +32,8 @@ export abstract class ZkError extends Error {
 
   static override [Symbol.hasInstance](this: { readonly brand: string }, value: unknown): boolean {
     if (typeof value !== 'object' || value === null) return false;
+    // A subclass of the user's has no brand of its own, and must not pass for its parent.
+    if (!Object.hasOwn(this, 'brand')) return Function.prototype[Symbol.hasInstance].call(this, value);
     const brands = (value as { [BRANDS]?: unknown })[BRANDS];
     return Array.isArray(brands) && brands.includes(this.brand);
   }

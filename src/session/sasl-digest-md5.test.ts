@@ -76,6 +76,27 @@ describe('an answer to a DIGEST-MD5 challenge', () => {
   });
 
   test.each([
+    ['jürgen', 'pw', '2f4c681137eac12d122c9934598a556b', '4bebe7f6f75fa5dacbbe52928602022b'],
+    ['bob', 'pässword', 'ac600c184fcf94f36afd5614e7fdd07d', '0d2b8344018b636014df6dceecdf1226'],
+    ['jürgen日', 'pä', 'be81e0286c2f7aecdd66b06709979a7e', '40a5a683b24a91a4824f42af77a847f6'],
+  ])(
+    'hashes %s and %s in Latin-1 where that is enough, as the JDK does',
+    (username, password, response, rspauth) => {
+      const { token, proof } = answerChallenge(challenge, { username, password }, clientNonce);
+      expect(directive(token.toString('utf8'), 'response')).toBe(response);
+      expect(proof).toBe(`rspauth=${rspauth}`);
+    },
+  );
+
+  test.each([
+    ['bytes without a directive', 'a'.repeat(2048)],
+    ['a long nonce', `nonce="${'a'.repeat(2048)}"`],
+  ])('is not given to a challenge of 2048 bytes or more: %s', (_, text) => {
+    expect(() => answerChallenge(text, bob, clientNonce)).toThrow(/2048/);
+    expect(() => answerChallenge(text, bob, clientNonce)).toThrow(ProtocolError);
+  });
+
+  test.each([
     ['nothing', ''],
     ['text of another protocol', 'HTTP/1.1 400 Bad Request'],
     ['a challenge without a nonce', 'realm="zk-sasl-md5",charset=utf-8'],

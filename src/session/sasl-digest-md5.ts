@@ -9,6 +9,8 @@ export interface SaslCredentials {
 
 const DIGEST_URI = 'zookeeper/zk-sasl-md5';
 const NONCE_COUNT = '00000001';
+/** RFC 2831, 2.1.1. A longer one is not a challenge, and is not worth the time it takes to read. */
+const CHALLENGE_LENGTH_MAX = 2047;
 
 export interface SaslAnswer {
   readonly token: Buffer;
@@ -22,12 +24,15 @@ export function answerChallenge(
   { username, password }: SaslCredentials,
   clientNonce: string,
 ): SaslAnswer {
+  if (challenge.length > CHALLENGE_LENGTH_MAX) {
+    throw new ProtocolError(`sasl: a challenge of ${challenge.length} bytes; it must be below 2048`);
+  }
   const directives = parseDirectives(challenge);
   const nonce = directives.get('nonce');
   if (nonce === undefined) throw new ProtocolError('sasl: the challenge has no nonce');
   const realm = directives.get('realm') ?? '';
 
-  const secret = md5(`${username}:${realm}:${password}`);
+  const secret = md5(hashed(username), ':', hashed(realm), ':', hashed(password));
   const a1 = md5(secret, `:${nonce}:${clientNonce}:${username}`).toString('hex');
   const keyed = (a2: string) =>
     md5(`${a1}:${nonce}:${NONCE_COUNT}:${clientNonce}:auth:${md5(a2).toString('hex')}`).toString('hex');
@@ -46,6 +51,11 @@ export function answerChallenge(
     `authzid=${quoted(username)}`,
   ].join(',');
   return { token: Buffer.from(token, 'utf8'), proof: `rspauth=${keyed(`:${DIGEST_URI}`)}` };
+}
+
+/** In Latin-1 where that is enough (RFC 2831, 2.1.2.1), which the JDK holds clients to. */
+function hashed(text: string): Buffer {
+  return Buffer.from(text, /^[\u0000-\u00ff]*$/.test(text) ? 'latin1' : 'utf8');
 }
 
 function quoted(text: string): string {

@@ -477,6 +477,18 @@ describe('requests', () => {
     expect(states(effects)).toEqual(['suspended']);
   });
 
+  test('hears nothing more of a connection it has given up, even in the same chunk', () => {
+    const world = new World();
+    world.connect();
+    const first = world.request(remove('/a'));
+    const second = world.request(remove('/b'));
+    world.flush();
+    const moved = reply(first.xid, 1n, errorCodes['session-moved']);
+    const effects = world.receive(Buffer.concat([moved, reply(second.xid, 2n), reply(99, 3n)]));
+    expect(effects.filter(({ kind }) => kind === 'dial')).toHaveLength(1);
+    expect(failures(effects)).toEqual(['delete: ZK_CONNECTION_LOSS unknown']);
+  });
+
   test('use xids from 1 and wrap before the sign bit', () => {
     const world = new World();
     world.connect();

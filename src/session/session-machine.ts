@@ -277,12 +277,18 @@ export class SessionMachine {
     try {
       for (const frame of this.#frames.push(chunk)) {
         this.#frameReceived(new JuteReader(frame), nowMs);
-        if (this.#link.kind === 'down' || this.#link.kind === 'gone') return; // The rest is of a past life.
+        // A frame can end its own connection, and the next one be dialled already: the rest is of a past life.
+        if (!this.#listening) return;
       }
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#linkEnded(nowMs, error);
     }
+  }
+
+  get #listening(): boolean {
+    const { kind } = this.#link;
+    return kind === 'handshaking' || kind === 'authenticating' || kind === 'open';
   }
 
   #frameReceived(input: JuteReader, nowMs: number): void {

@@ -307,6 +307,14 @@ describe('what is set again after a reconnect', () => {
     return out.byteLength;
   }
 
+  test('is never longer than a server accepts, also with one path that nearly is', () => {
+    const watches = new WatchRegistry();
+    const add = (path: string) => watches.add({ kind: 'data', path, watcher: watcher('any') }, true);
+    for (let index = 0; index < 1_200; index++) add(`/${'x'.repeat(99)}${index}`);
+    add(`/${'y'.repeat(1_000_000)}`);
+    for (const batch of watches.batches()) expect(frameBytes(batch)).toBeLessThanOrEqual(REQUEST_BYTES_MAX);
+  });
+
   test('is nothing if nothing is watched', () => {
     expect([...new WatchRegistry().batches()]).toEqual([]);
   });

@@ -189,13 +189,14 @@ export class WatchRegistry {
     let bytes = 0;
     for (const [kind, table] of Object.entries(this.#tables) as [keyof typeof lists, WatchTable][]) {
       for (const path of table.paths()) {
-        batch[lists[kind]].push(path);
-        bytes += 4 + path.length;
-        if (bytes >= BATCH_BYTES) {
+        const pathBytes = 4 + Buffer.byteLength(path);
+        if (bytes > 0 && bytes + pathBytes > BATCH_BYTES) {
           yield batch;
           batch = emptyBatch();
           bytes = 0;
         }
+        batch[lists[kind]].push(path);
+        bytes += pathBytes;
       }
     }
     if (bytes > 0) yield batch;
