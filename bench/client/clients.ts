@@ -7,7 +7,6 @@ export interface BenchClient {
   set(path: string): Promise<unknown>;
   /** An exists-watch on an absent node. */
   watch(path: string): Promise<unknown>;
-  close(): Promise<void>;
 }
 
 const SESSION_TIMEOUT_MS = 30_000;
@@ -24,7 +23,6 @@ export const clients = {
       get: (path) => zk.get(path),
       set: (path) => zk.set(path, DATA),
       watch: (path) => zk.exists(path, { watch: onEvent }),
-      close: () => zk.close(),
     };
   },
 
@@ -44,7 +42,6 @@ export const clients = {
       get: (path) => promised((callback) => zk.getData(path, callback)),
       set: (path) => promised((callback) => zk.setData(path, DATA, -1, callback)),
       watch: (path) => promised((callback) => zk.exists(path, onEvent, callback)),
-      close: async () => zk.close(),
     };
   },
 
@@ -66,7 +63,6 @@ export const clients = {
       set: (path) => zk.set(path, DATA, -1),
       // Rejects for an absent node, after the watch is set.
       watch: (path) => zk.w_exists(path, onEvent).catch(() => undefined),
-      close: async () => zk.close(),
     };
   },
 } as const;
@@ -82,5 +78,4 @@ interface NativeClient {
   get(path: string, watch: boolean): Promise<unknown>;
   set(path: string, data: Buffer, version: number): Promise<unknown>;
   w_exists(path: string, listener: () => void): Promise<unknown>;
-  close(): void;
 }

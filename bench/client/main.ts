@@ -21,101 +21,118 @@ const scenarios: { readonly name: string; readonly task: Extract<Task, { count: 
     { name: 'writes, 1000 under way', task: { kind: 'writes', count: 20_000 * SCALE, width: 1_000 } },
   ];
 
+/**
+ * How the server reads its sockets. By default (NIO) it takes one request off a connection at a time, and a single
+ * connection keeps one core of it busy before it keeps any of these clients busy; Netty takes all that has arrived.
+ */
+const servers = {
+  NIO: 'org.apache.zookeeper.server.NIOServerCnxnFactory',
+  Netty: 'org.apache.zookeeper.server.NettyServerCnxnFactory',
+} as const;
+
 const peersFolder = fileURLToPath(new URL('../peers/', import.meta.url));
 const resultsFolder = fileURLToPath(new URL('../results/', import.meta.url));
-const peers = ['holdfast', ...installPeers()];
-await using server = await startZooKeeper({
-  tickTimeMs: 2_000,
-  jvmFlags: ['-Xms512m', '-Xmx512m', '-XX:+UseSerialGC'],
-});
 const root = '/bench';
-{
-  await using zk = await connect(server.connectString);
-  await zk.create(root);
-  await zk.create(`${root}/read`, Buffer.alloc(100, 'x'));
-  await zk.create(`${root}/write`);
+const peers = ['holdfast', ...installPeers()];
+
+const report: string[] = [];
+for (const [name, factory] of Object.entries(servers)) report.push(...(await measureOn(name, factory)));
+console.log(report.join('\n'));
+mkdirSync(resultsFolder, { recursive: true });
+writeFileSync(`${resultsFolder}client.md`, `${report.join('\n')}\n`);
+
+/** All scenarios against one server, and the table of them. */
+async function measureOn(serverName: string, factory: string): Promise<string[]> {
+  await using server = await startZooKeeper({
+    tickTimeMs: 2_000,
+    jvmFlags: ['-Xms512m', '-Xmx512m', '-XX:+UseSerialGC'],
+    systemProperties: { 'zookeeper.serverCnxnFactory': factory },
+  });
+  {
+    await using zk = await connect(server.connectString);
+    await zk.create(root);
+    await zk.create(`${root}/read`, Buffer.alloc(100, 'x'));
+    await zk.create(`${root}/write`);
+  }
+  const processes = new Map<string, Peer>();
+  for (const peer of peers) processes.set(peer, await startPeer(peer, server.connectString));
+  const measured = await measureRounds(serverName, processes);
+  const lines = table(serverName, measured);
+  lines.push('', `| memory of ${WATCH_COUNT} watches | bytes per watch |`, '|---|---|');
+  for (const [name, peer] of processes) {
+    const { bytesGrown } = await peer.perform({ kind: 'watches', count: WATCH_COUNT });
+    lines.push(
+      `| ${name}${name === 'native' ? ' (resident)' : ''} | ${Math.round(bytesGrown / WATCH_COUNT)} |`,
+    );
+  }
+  for (const peer of processes.values()) peer.stop();
+  return [...lines, ''];
 }
 
-const processes = new Map<string, Peer>();
-for (const peer of peers) processes.set(peer, await startPeer(peer));
+type Measured = Map<string, Map<string, Measurement[]>>;
 
-const measured = new Map<string, Map<string, Measurement[]>>();
-for (let round = 0; round <= ROUNDS; round++) {
+async function measureRounds(serverName: string, processes: Map<string, Peer>): Promise<Measured> {
+  const measured: Measured = new Map();
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const { name, task } of scenarios) {
+      for (const [index] of peers.entries()) {
+        const peer = peers[(index + round) % peers.length]!; // Nobody always goes first.
+        const measurement = await processes.get(peer)!.perform(task);
+        if (round === 0) continue; // Warm-up: the JVM's compiler, and ours.
+        const byPeer = measured.get(name) ?? new Map<string, Measurement[]>();
+        measured.set(name, byPeer.set(peer, [...(byPeer.get(peer) ?? []), measurement]));
+      }
+    }
+    process.stderr.write(`\r${serverName}: round ${round} of ${ROUNDS}`);
+  }
+  process.stderr.write('\n');
+  return measured;
+}
+
+function table(serverName: string, measured: Measured): string[] {
+  const lines = [
+    `| ZooKeeper 3.8, ${serverName} | client | ops/s, median | Holdfast is | spread | CPU µs per op |`,
+    '|---|---|---|---|---|---|',
+  ];
   for (const { name, task } of scenarios) {
-    for (const [index] of peers.entries()) {
-      const peer = peers[(index + round) % peers.length]!; // Nobody always goes first.
-      const measurement = await processes.get(peer)!.perform(task);
-      if (round === 0) continue; // Warm-up: the JVM's compiler, and ours.
-      const rounds = entry(
-        entry(measured, name, () => new Map()),
-        peer,
-        () => [],
-      );
-      rounds.push(measurement);
+    const byPeer = measured.get(name)!;
+    const ours = byPeer.get('holdfast')!;
+    for (const peer of peers) {
+      const theirs = byPeer.get(peer)!;
+      const rate = median(theirs.map(({ elapsedMs }) => (task.count / elapsedMs) * 1000));
+      const ratios = theirs.map(({ elapsedMs }, round) => elapsedMs / ours[round]!.elapsedMs);
+      const cpu = median(theirs.map(({ cpuMs }) => (cpuMs * 1000) / task.count));
+      const [ratio, spread] =
+        peer === 'holdfast'
+          ? ['', '']
+          : [
+              `**${median(ratios).toFixed(2)}×**`,
+              `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`,
+            ];
+      lines.push(`| ${name} | ${peer} | ${Math.round(rate)} | ${ratio} | ${spread} | ${cpu.toFixed(1)} |`);
     }
   }
-  process.stderr.write(`\rround ${round} of ${ROUNDS}`);
+  return lines;
 }
-process.stderr.write('\n');
-
-const lines: string[] = [
-  '| scenario | client | ops/s, median | Holdfast is | spread | CPU µs per op |',
-  '|---|---|---|---|---|---|',
-];
-for (const { name, task } of scenarios) {
-  const byPeer = measured.get(name)!;
-  const ours = byPeer.get('holdfast')!;
-  for (const peer of peers) {
-    const theirs = byPeer.get(peer)!;
-    const rate = median(theirs.map(({ elapsedMs }) => (task.count / elapsedMs) * 1000));
-    const ratios = theirs.map(({ elapsedMs }, round) => elapsedMs / ours[round]!.elapsedMs);
-    const cpu = median(theirs.map(({ cpuMs }) => (cpuMs * 1000) / task.count));
-    const ratio = peer === 'holdfast' ? '' : `**${median(ratios).toFixed(2)}×**`;
-    const spread =
-      peer === 'holdfast' ? '' : `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
-    lines.push(`| ${name} | ${peer} | ${Math.round(rate)} | ${ratio} | ${spread} | ${cpu.toFixed(1)} |`);
-  }
-}
-lines.push('', `| memory of ${WATCH_COUNT} watches | bytes per watch |`, '|---|---|');
-for (const peer of peers) {
-  const { bytesGrown } = await processes.get(peer)!.perform({ kind: 'watches', count: WATCH_COUNT });
-  lines.push(
-    `| ${peer}${peer === 'native' ? ' (resident)' : ''} | ${Math.round(bytesGrown / WATCH_COUNT)} |`,
-  );
-}
-for (const peer of processes.values()) await peer.close();
-
-const report = `${lines.join('\n')}\n`;
-console.log(report);
-mkdirSync(resultsFolder, { recursive: true });
-writeFileSync(`${resultsFolder}client.md`, report);
 
 /** A client's process. */
 interface Peer {
   perform(task: Task): Promise<Measurement>;
-  close(): Promise<void>;
+  stop(): void;
 }
 
-async function startPeer(name: string): Promise<Peer> {
-  const child = fork(
-    fileURLToPath(new URL('./peer.ts', import.meta.url)),
-    [name, server.connectString, root],
-    {
-      execArgv: [...process.execArgv, '--expose-gc'],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    },
-  );
+async function startPeer(name: string, connectString: string): Promise<Peer> {
+  const child = fork(fileURLToPath(new URL('./peer.ts', import.meta.url)), [name, connectString, root], {
+    execArgv: [...process.execArgv, '--expose-gc'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   await message(child);
-  const perform = async (task: Task) => {
-    child.send(task);
-    return (await message(child)) as Measurement;
-  };
   return {
-    perform,
-    async close() {
-      await perform({ kind: 'close' }).catch(() => undefined);
-      child.kill('SIGKILL');
+    async perform(task) {
+      child.send(task);
+      return (await message(child)) as Measurement;
     },
+    stop: () => void child.kill('SIGKILL'),
   };
 }
 
@@ -155,12 +172,4 @@ function installPeers(): string[] {
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)]!;
-}
-
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const present = map.get(key);
-  if (present !== undefined) return present;
-  const made = make();
-  map.set(key, made);
-  return made;
 }

@@ -11,8 +11,7 @@ export type Task =
   /** As `reads`, with writes of one small node. */
   | { readonly kind: 'writes'; readonly count: number; readonly width: number }
   /** `count` watches on absent nodes, and what the process has grown by. */
-  | { readonly kind: 'watches'; readonly count: number }
-  | { readonly kind: 'close' };
+  | { readonly kind: 'watches'; readonly count: number };
 
 export interface Measurement {
   readonly elapsedMs: number;
@@ -53,8 +52,6 @@ async function perform(task: Task): Promise<void> {
         client.watch(`${root}/watched-${watchCursor++}`),
       );
       return;
-    case 'close':
-      return client.close();
   }
 }
 

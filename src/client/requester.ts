@@ -1,3 +1,4 @@
+import { orAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
 import { checkDuration } from './arguments.ts';
@@ -42,6 +43,25 @@ export class Requester {
     driver.submit(request as PendingRequest);
     if (signal || timeoutMs !== undefined) this.#bound(request as PendingRequest, driver, signal, timeoutMs);
     return request.promise;
+  }
+
+  /** Bounds the wait for something that is not a request of its own. What goes on behind it goes on. */
+  async bounded<T>(
+    what: string,
+    promise: Promise<T>,
+    { signal, timeoutMs }: Pick<RequestOptions, 'signal' | 'timeoutMs'>,
+  ): Promise<T> {
+    if (timeoutMs === undefined) return orAbort(promise, signal);
+    checkDuration('timeoutMs', timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
+    const timeout = new AbortController();
+    const cancel = this.#clock.at(this.#clock.nowMs() + timeoutMs, () =>
+      timeout.abort(new RequestTimeoutError(what, timeoutMs, 'unknown')),
+    );
+    try {
+      return await orAbort(orAbort(promise, signal), timeout.signal);
+    } finally {
+      cancel();
+    }
   }
 
   #bound(

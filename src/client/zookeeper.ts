@@ -471,8 +471,12 @@ export class ZooKeeper implements AsyncDisposable {
    *
    * @throws ZK_AUTH_FAILED; the client is of no more use then, since every connection would be refused.
    */
-  addAuth(scheme: string, auth: string | Uint8Array): Promise<void> {
-    return this.#keeper.addAuth(scheme, auth);
+  addAuth(
+    scheme: string,
+    auth: string | Uint8Array,
+    options: Pick<RequestOptions, 'signal' | 'timeoutMs'> = {},
+  ): Promise<void> {
+    return this.#requester.bounded('auth', this.#keeper.addAuth(scheme, auth), options);
   }
 
   /** Who the server takes this connection for. Needs ZooKeeper 3.7. */

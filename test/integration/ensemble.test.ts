@@ -1,17 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { connect, isServerError, type WatchEvent, type ZooKeeper } from '../../src/zookeeper.ts';
+import { serverOf } from '../support/backends.ts';
 import { until } from '../support/until.ts';
-import { startEnsemble, type ZooKeeperEnsemble } from '../support/zookeeper-ensemble.ts';
+import { startEnsemble } from '../support/zookeeper-ensemble.ts';
 import type { ZooKeeperProcess } from '../support/zookeeper-process.ts';
-
-/** The server that has this client's connection, by asking each for its connections. */
-async function serverOf(zk: ZooKeeper, ensemble: ZooKeeperEnsemble): Promise<ZooKeeperProcess> {
-  const id = `sid=0x${zk.session.id.toString(16)}`;
-  for (const server of ensemble.servers) {
-    if (server.running && (await server.fourLetterWord('cons')).includes(id)) return server;
-  }
-  throw new Error(`no server has session ${id}`);
-}
 
 describe('an ensemble that loses servers', () => {
   test('keeps a session, its nodes and its watches while each of its servers is killed in turn', async () => {

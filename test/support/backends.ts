@@ -1,12 +1,8 @@
-import { describe, test } from 'vitest';
+import { afterAll, describe, test } from 'vitest';
 import { type ConnectOptions, connect, type ZooKeeper } from '../../src/zookeeper.ts';
 import { sharedEnsemble, sharedStandalone } from './shared-servers.ts';
-
-/** The servers that every conformance test must pass on; the same body, unchanged. */
-const backends = {
-  'ZooKeeper standalone': () => sharedStandalone().connectString,
-  'ZooKeeper ensemble': () => sharedEnsemble().connectString,
-} as const;
+import { startEnsemble, type ZooKeeperEnsemble } from './zookeeper-ensemble.ts';
+import type { ZooKeeperProcess } from './zookeeper-process.ts';
 
 /** One test's part of a server: a node of its own as chroot, and clients that are closed at the end. */
 export class Workspace implements AsyncDisposable {
@@ -14,40 +10,91 @@ export class Workspace implements AsyncDisposable {
   readonly root: string;
   readonly #admin: ZooKeeper;
   readonly #clients: ZooKeeper[] = [];
+  readonly #moves: Moves | undefined;
 
-  private constructor(servers: string, root: string, admin: ZooKeeper) {
+  private constructor(servers: string, root: string, admin: ZooKeeper, moves: Moves | undefined) {
     this.servers = servers;
     this.root = root;
     this.#admin = admin;
+    this.#moves = moves;
   }
 
-  static async on(servers: string): Promise<Workspace> {
+  static async on(servers: string, moves?: Moves): Promise<Workspace> {
     const admin = await connect(servers);
     const { path } = await admin.create('/test-', '', { mode: 'persistent-sequential' });
-    return new Workspace(servers, path, admin);
+    return new Workspace(servers, path, admin, moves);
   }
 
   /** A client whose root is this test's node. */
   async connect(options: ConnectOptions = {}): Promise<ZooKeeper> {
     const zk = await connect(`${this.servers}${this.root}`, options);
     this.#clients.push(zk);
+    await this.#moves?.move(zk);
     return zk;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#clients.map((zk) => zk.close()));
+    await this.#moves?.restore();
     await this.#admin.addAuth('digest', 'super:admin');
     await this.#admin.deleteTree(this.root);
     await this.#admin.close();
   }
 }
 
-/** Runs one test body on every backend, each time in a workspace of its own. */
+/** Makes a test's first client change servers before the test begins, by killing the one it is on. */
+class Moves {
+  readonly #ensemble: ZooKeeperEnsemble;
+  #killed: ZooKeeperProcess | undefined;
+
+  constructor(ensemble: ZooKeeperEnsemble) {
+    this.#ensemble = ensemble;
+  }
+
+  async move(zk: ZooKeeper): Promise<void> {
+    if (this.#killed) return; // Two of three must stay.
+    this.#killed = await serverOf(zk, this.#ensemble);
+    const moved = new Promise<void>((resolve) => void zk.on('connected', () => resolve()));
+    await this.#killed.kill();
+    await moved;
+  }
+
+  async restore(): Promise<void> {
+    await this.#killed?.start();
+    this.#killed = undefined;
+    await this.#ensemble.waitUntilServing();
+  }
+}
+
+/** The server that has this client's connection, by asking each for its connections. */
+export async function serverOf(zk: ZooKeeper, ensemble: ZooKeeperEnsemble): Promise<ZooKeeperProcess> {
+  const id = `sid=0x${zk.session.id.toString(16)}`;
+  for (const server of ensemble.servers) {
+    if (server.running && (await server.fourLetterWord('cons')).includes(id)) return server;
+  }
+  throw new Error(`no server has session ${id}`);
+}
+
+/** Runs one test body, unchanged, on every backend, each time in a workspace of its own. */
 export function onEveryBackend(name: string, body: (workspace: Workspace) => Promise<void>): void {
-  describe.each(Object.entries(backends))('%s', (_backend, servers) => {
+  describe.each([
+    ['ZooKeeper standalone', () => Workspace.on(sharedStandalone().connectString)],
+    ['ZooKeeper ensemble', () => Workspace.on(sharedEnsemble().connectString)],
+    ['ZooKeeper ensemble, the client moved off a killed server', onMovingClient],
+  ] as const)('%s', (_backend, workspaceOn) => {
     test(name, async () => {
-      await using workspace = await Workspace.on(servers());
+      await using workspace = await workspaceOn();
       await body(workspace);
     });
   });
+}
+
+/** The ensemble whose servers are killed: of this test file alone, started when the first test needs it. */
+let breakable: Promise<ZooKeeperEnsemble> | undefined;
+afterAll(async () => (await breakable)?.[Symbol.asyncDispose]());
+
+async function onMovingClient(): Promise<Workspace> {
+  breakable ??= startEnsemble({ superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=' });
+  const ensemble = await breakable;
+  return Workspace.on(ensemble.connectString, new Moves(ensemble));
 }
