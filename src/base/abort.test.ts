@@ -90,6 +90,10 @@ async function unhandledDuring(run: () => Promise<void>): Promise<unknown[]> {
 
 /** A clock that moves when told to. */
 class ManualClock implements Clock {
+  wallMs(): number {
+    return 0;
+  }
+
   #now = 500;
   #scheduled: { atMs: number; run: () => void }[] = [];
 

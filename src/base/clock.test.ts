@@ -179,7 +179,13 @@ describe('the end of a tick', () => {
 
 describe('a deadline', () => {
   function clockAt(startMs: number) {
-    const clock = { now: startMs, nowMs: () => clock.now, at: () => () => {}, endOfTick: () => {} };
+    const clock = {
+      now: startMs,
+      nowMs: () => clock.now,
+      wallMs: () => 0,
+      at: () => () => {},
+      endOfTick: () => {},
+    };
     return clock satisfies Clock;
   }
 

@@ -5,6 +5,8 @@ export type Cancel = () => void;
 export interface Clock {
   /** Milliseconds since an arbitrary origin; never goes backwards, never wall time. */
   nowMs(): number;
+  /** Milliseconds since 1970, for people to read. Jumps when someone sets the clock: nothing is decided by it. */
+  wallMs(): number;
   /** Calls `run` once, no earlier than `atMs` on this clock. */
   at(atMs: number, run: () => void): Cancel;
   /** Calls `run` when the code now running, and every promise reaction it set off, has finished. */
@@ -17,6 +19,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** The machine's monotonic clock and Node's timers. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
+  wallMs: () => Date.now(),
   at(atMs, run) {
     let timer: NodeJS.Timeout | undefined;
     const arm = () => {

@@ -19,6 +19,11 @@ export class VirtualClock implements Clock {
     return this.#nowMs;
   }
 
+  /** As if the clock had been made at the beginning of 2026. */
+  wallMs(): number {
+    return Date.UTC(2026, 0, 1) + this.#nowMs;
+  }
+
   at(atMs: number, run: () => void): Cancel {
     const alarm: Alarm = { atMs: Math.max(atMs, this.#nowMs), order: this.#order++, run };
     this.#alarms.add(alarm);

@@ -1,8 +1,12 @@
 import { afterAll, describe, test } from 'vitest';
+import { type RunningServer, startServer } from '../../src/server/start-server.ts';
 import { type ConnectOptions, connect, type ZooKeeper } from '../../src/zookeeper.ts';
 import { sharedEnsemble, sharedStandalone } from './shared-servers.ts';
 import { startEnsemble, type ZooKeeperEnsemble } from './zookeeper-ensemble.ts';
 import type { ZooKeeperProcess } from './zookeeper-process.ts';
+
+/** Of super:admin. */
+const SUPER_DIGEST = 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=';
 
 /** One test's part of a server: a node of its own as chroot, and clients that are closed at the end. */
 export class Workspace implements AsyncDisposable {
@@ -78,6 +82,7 @@ export async function serverOf(zk: ZooKeeper, ensemble: ZooKeeperEnsemble): Prom
 /** Runs one test body, unchanged, on every backend, each time in a workspace of its own. */
 export function onEveryBackend(name: string, body: (workspace: Workspace) => Promise<void>): void {
   describe.each([
+    ['embedded server', onEmbeddedServer],
     ['ZooKeeper standalone', () => Workspace.on(sharedStandalone().connectString)],
     ['ZooKeeper ensemble', () => Workspace.on(sharedEnsemble().connectString)],
     ['ZooKeeper ensemble, the client moved off a killed server', onMovingClient],
@@ -93,8 +98,20 @@ export function onEveryBackend(name: string, body: (workspace: Workspace) => Pro
 let breakable: Promise<ZooKeeperEnsemble> | undefined;
 afterAll(async () => (await breakable)?.[Symbol.asyncDispose]());
 
+/** The embedded server of this test file. */
+let embedded: Promise<RunningServer> | undefined;
+afterAll(async () => (await embedded)?.stop());
+
+async function onEmbeddedServer(): Promise<Workspace> {
+  embedded ??= startServer({
+    superDigest: SUPER_DIGEST,
+    limits: { tickMs: 500, sessionTimeoutMsMin: 1_000 },
+  });
+  return Workspace.on((await embedded).connectString);
+}
+
 async function onMovingClient(): Promise<Workspace> {
-  breakable ??= startEnsemble({ superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=' });
+  breakable ??= startEnsemble({ superDigest: SUPER_DIGEST });
   const ensemble = await breakable;
   return Workspace.on(ensemble.connectString, new Moves(ensemble));
 }

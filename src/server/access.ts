@@ -1,0 +1,119 @@
+import { sha1 } from '../base/hash.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
+import type { Acl } from '../protocol/records.ts';
+
+/** Who a connection is: one of possibly several. */
+export interface Identity {
+  readonly scheme: string;
+  readonly id: string;
+}
+
+/** A request that is refused, with the code that says why. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly serverCode: number;
+
+  constructor(condition: keyof typeof errorCodes) {
+    super(condition);
+    this.serverCode = errorCodes[condition];
+  }
+}
+
+/** The identity that `user:password` gives in scheme digest. Any bytes are an identity: nothing is checked here. */
+export function digestIdentity(credentials: string): Identity {
+  const user = credentials.split(':', 1)[0] ?? '';
+  return { scheme: 'digest', id: `${user}:${sha1(credentials).toString('base64')}` };
+}
+
+/** Whether one of the identities has one of the wanted permissions. */
+export function isAllowed(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): boolean {
+  if (acl.length === 0 || identities.some(({ scheme }) => scheme === 'super')) return true;
+  return acl.some(({ perms, id }) => {
+    if ((perms & wanted) === 0) return false;
+    if (id.scheme === 'world' && id.id === 'anyone') return true;
+    return identities.some((identity) => identity.scheme === id.scheme && matches(identity, id.id ?? ''));
+  });
+}
+
+/** An access list as it is stored: duplicates gone, `auth` replaced by whoever is asking. */
+export function normalizeAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
+  if (acl === null || acl.length === 0) throw new Refusal('invalid-acl');
+  const stored: Acl[] = [];
+  const add = (entry: Acl) => {
+    const present = stored.some(
+      ({ perms, id }) => perms === entry.perms && id.scheme === entry.id.scheme && id.id === entry.id.id,
+    );
+    if (!present) stored.push(entry);
+  };
+  for (const entry of acl) {
+    const { scheme, id } = entry.id;
+    if (scheme === 'world') {
+      if (id === null) throw new Refusal('marshalling-error');
+      if (id !== 'anyone') throw new Refusal('invalid-acl');
+      add(entry);
+    } else if (scheme === 'auth') {
+      const authenticated = identities.filter((identity) => isAuthenticated(identity.scheme));
+      if (authenticated.length === 0) throw new Refusal('invalid-acl');
+      for (const identity of authenticated) add({ perms: entry.perms, id: identity });
+    } else {
+      if (!isValidId(scheme, id ?? '')) throw new Refusal('invalid-acl');
+      add(entry);
+    }
+  }
+  return stored;
+}
+
+/** What a caller without ADMIN sees of an access list: who, but not the hash of their password. */
+export function maskDigests(acl: readonly Acl[]): readonly Acl[] {
+  return acl.map((entry) => {
+    if (entry.id.scheme !== 'digest') return entry;
+    const user = (entry.id.id ?? '').split(':', 1)[0] ?? '';
+    return { perms: entry.perms, id: { scheme: 'digest', id: `${user}:x` } };
+  });
+}
+
+/** The name of an identity, as `whoAmI` tells it. */
+export function userNameOf({ scheme, id }: Identity): string {
+  return scheme === 'digest' ? (id.split(':', 1)[0] ?? '') : id;
+}
+
+function isAuthenticated(scheme: string): boolean {
+  return scheme === 'digest' || scheme === 'sasl' || scheme === 'x509';
+}
+
+function isValidId(scheme: string, id: string): boolean {
+  switch (scheme) {
+    case 'digest':
+      return /^[^:]+:[^:]+$/.test(id);
+    case 'ip':
+      return parseIpRange(id) !== undefined;
+    case 'x509':
+      return /^[A-Za-z]+=/.test(id);
+    default:
+      return false;
+  }
+}
+
+function matches({ scheme, id }: Identity, wanted: string): boolean {
+  if (scheme !== 'ip') return id === wanted;
+  const range = parseIpRange(wanted);
+  const address = parseIpv4(id);
+  if (!range || address === undefined) return id === wanted;
+  if (range.bits === 0) return true;
+  return (address ^ range.address) >>> (32 - range.bits) === 0;
+}
+
+function parseIpRange(text: string): { address: number; bits: number } | undefined {
+  const [host, bitsText, rest] = text.split('/');
+  const address = parseIpv4(host ?? '');
+  const bits = bitsText === undefined ? 32 : /^\d+$/.test(bitsText) ? Number(bitsText) : -1;
+  if (address === undefined || rest !== undefined || bits < 0 || bits > 32) return undefined;
+  return { address, bits };
+}
+
+function parseIpv4(text: string): number | undefined {
+  const parts = text.split('.');
+  if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) <= 255))
+    return undefined;
+  return parts.reduce((address, part) => ((address << 8) | Number(part)) >>> 0, 0);
+}

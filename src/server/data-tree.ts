@@ -1,0 +1,295 @@
+import { invariant } from '../base/assert.ts';
+import { joinPath, nameOf, parentOf } from '../protocol/paths.ts';
+import type { Acl, Stat } from '../protocol/records.ts';
+
+/** The owner of a container, which is shown to clients as nobody. */
+export const CONTAINER_OWNER = -0x8000000000000000n;
+/** Owners of nodes with a time to live have this top byte and the time below it. */
+const TTL_OWNER = -0x100000000000000n;
+const TTL_MASK = 0xffffffffffn;
+const COUNT_MAX = 2 ** 31 - 1;
+
+/** Who a node belongs to: nobody, a session, a container or a time to live. */
+export type NodeKind = 'persistent' | 'ephemeral' | 'container' | 'ttl';
+
+export function ttlOwner(ttlMs: bigint): bigint {
+  return TTL_OWNER | ttlMs;
+}
+
+export function ttlOf(owner: bigint): bigint {
+  return owner & TTL_MASK;
+}
+
+export function kindOf(owner: bigint): NodeKind {
+  if (owner === 0n) return 'persistent';
+  if (owner === CONTAINER_OWNER) return 'container';
+  return owner >> 56n === -1n ? 'ttl' : 'ephemeral';
+}
+
+export interface TreeNode {
+  data: Uint8Array | null;
+  acl: readonly Acl[];
+  readonly czxid: bigint;
+  mzxid: bigint;
+  pzxid: bigint;
+  readonly ctimeMs: number;
+  mtimeMs: number;
+  version: number;
+  /** How many children were ever made: the next sequence number. Not what clients see as cversion. */
+  createCount: number;
+  aversion: number;
+  readonly owner: bigint;
+  children: Set<string> | undefined;
+}
+
+/** One change of the tree, checked beforehand: what is logged, and replayed after a restart. */
+export type TreeChange =
+  | {
+      readonly kind: 'create';
+      readonly path: string;
+      readonly data: Uint8Array | null;
+      readonly acl: readonly Acl[];
+      readonly owner: bigint;
+    }
+  | { readonly kind: 'delete'; readonly path: string }
+  | {
+      readonly kind: 'set-data';
+      readonly path: string;
+      readonly data: Uint8Array | null;
+      readonly version: number;
+    }
+  | {
+      readonly kind: 'set-acl';
+      readonly path: string;
+      readonly acl: readonly Acl[];
+      readonly aversion: number;
+    };
+
+/** When a change happened: the transaction's number, and the wall clock, which only stats show. */
+export interface Moment {
+  readonly zxid: bigint;
+  readonly timeMs: number;
+}
+
+/** Takes a change back, if it is the newest one that has not been taken back. */
+export type Undo = () => void;
+
+/**
+ * The nodes. Knows how the tree changes and nothing of who may change it: whatever is applied has been checked.
+ *
+ * Each change can be taken back, newest first. That is how a `multi` is all or nothing although each of its
+ * operations sees the ones before it, and how a write that the disk refused never happened.
+ */
+export class DataTree {
+  readonly #nodes = new Map<string, TreeNode>();
+  readonly #ephemerals = new Map<bigint, Set<string>>();
+  /** Containers and nodes with a time to live: what may be removed by itself. */
+  readonly #perishable = new Set<string>();
+  #dataBytes = 0;
+
+  constructor(initial: Iterable<readonly [string, TreeNode]> = initialNodes()) {
+    for (const [path, node] of initial) {
+      this.#nodes.set(path, node);
+      this.#account(path, node, 1);
+    }
+  }
+
+  get(path: string): TreeNode | undefined {
+    return this.#nodes.get(path);
+  }
+
+  get nodeCount(): number {
+    return this.#nodes.size;
+  }
+
+  get dataBytes(): number {
+    return this.#dataBytes;
+  }
+
+  get ephemeralCount(): number {
+    let count = 0;
+    for (const paths of this.#ephemerals.values()) count += paths.size;
+    return count;
+  }
+
+  entries(): IterableIterator<[string, TreeNode]> {
+    return this.#nodes.entries();
+  }
+
+  ephemeralsOf(sessionId: bigint): readonly string[] {
+    return [...(this.#ephemerals.get(sessionId) ?? [])];
+  }
+
+  sessionsWithEphemerals(): IterableIterator<[bigint, ReadonlySet<string>]> {
+    return this.#ephemerals.entries();
+  }
+
+  perishable(): IterableIterator<string> {
+    return this.#perishable.values();
+  }
+
+  /** Every node below this one, at any depth. */
+  countDescendants(path: string): number {
+    const node = this.#nodes.get(path);
+    let count = 0;
+    for (const name of node?.children ?? []) count += 1 + this.countDescendants(joinPath(path, name));
+    return count;
+  }
+
+  apply(change: TreeChange, moment: Moment): Undo {
+    switch (change.kind) {
+      case 'create':
+        return this.#create(change, moment);
+      case 'delete':
+        return this.#delete(change.path, moment);
+      case 'set-data':
+        return this.#setData(change, moment);
+      case 'set-acl':
+        return this.#setAcl(change);
+    }
+  }
+
+  #create(change: Extract<TreeChange, { kind: 'create' }>, { zxid, timeMs }: Moment): Undo {
+    const { path, data, acl, owner } = change;
+    const parent = this.#parentOf(path);
+    const { createCount, pzxid } = parent;
+    const node: TreeNode = {
+      data,
+      acl,
+      czxid: zxid,
+      mzxid: zxid,
+      pzxid: zxid,
+      ctimeMs: timeMs,
+      mtimeMs: timeMs,
+      version: 0,
+      createCount: 0,
+      aversion: 0,
+      owner,
+      children: undefined,
+    };
+    invariant(!this.#nodes.has(path), `${path} is made once`);
+    this.#nodes.set(path, node);
+    parent.children ??= new Set();
+    parent.children.add(nameOf(path));
+    this.#account(path, node, 1);
+    // At its end the counter stays where it is, and takes the parent's pzxid with it (ZooKeeper 3.6 and later).
+    if (createCount < COUNT_MAX) {
+      parent.createCount = createCount + 1;
+      parent.pzxid = zxid;
+    }
+    return () => {
+      this.#nodes.delete(path);
+      parent.children!.delete(nameOf(path));
+      this.#account(path, node, -1);
+      parent.createCount = createCount;
+      parent.pzxid = pzxid;
+    };
+  }
+
+  #delete(path: string, { zxid }: Moment): Undo {
+    const node = this.#nodes.get(path);
+    invariant(node, `${path} is there to be deleted`);
+    const parent = this.#parentOf(path);
+    const { pzxid } = parent;
+    this.#nodes.delete(path);
+    parent.children!.delete(nameOf(path));
+    parent.pzxid = zxid;
+    this.#account(path, node, -1);
+    return () => {
+      this.#nodes.set(path, node);
+      parent.children!.add(nameOf(path));
+      parent.pzxid = pzxid;
+      this.#account(path, node, 1);
+    };
+  }
+
+  #setData(change: Extract<TreeChange, { kind: 'set-data' }>, { zxid, timeMs }: Moment): Undo {
+    const node = this.#nodes.get(change.path);
+    invariant(node, `${change.path} is there to be written`);
+    const { data, version, mzxid, mtimeMs } = node;
+    this.#dataBytes += (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
+    Object.assign(node, { data: change.data, version: change.version, mzxid: zxid, mtimeMs: timeMs });
+    return () => {
+      this.#dataBytes -= (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
+      Object.assign(node, { data, version, mzxid, mtimeMs });
+    };
+  }
+
+  #setAcl(change: Extract<TreeChange, { kind: 'set-acl' }>): Undo {
+    const node = this.#nodes.get(change.path);
+    invariant(node, `${change.path} is there to be protected`);
+    const { acl, aversion } = node;
+    Object.assign(node, { acl: change.acl, aversion: change.aversion });
+    return () => void Object.assign(node, { acl, aversion });
+  }
+
+  #parentOf(path: string): TreeNode {
+    const parent = this.#nodes.get(parentOf(path));
+    invariant(parent, `${path} has a parent`);
+    return parent;
+  }
+
+  #account(path: string, node: TreeNode, sign: 1 | -1): void {
+    this.#dataBytes += sign * (path.length + (node.data?.byteLength ?? 0));
+    switch (kindOf(node.owner)) {
+      case 'persistent':
+        return;
+      case 'container':
+      case 'ttl':
+        if (sign === 1) this.#perishable.add(path);
+        else this.#perishable.delete(path);
+        return;
+      case 'ephemeral': {
+        const paths = this.#ephemerals.get(node.owner) ?? new Set();
+        if (sign === 1) this.#ephemerals.set(node.owner, paths.add(path));
+        else if (paths.delete(path) && paths.size === 0) this.#ephemerals.delete(node.owner);
+      }
+    }
+  }
+}
+
+/** A node's stat as clients see it. */
+export function statOf(node: TreeNode): Stat {
+  const childCount = node.children?.size ?? 0;
+  return {
+    czxid: node.czxid,
+    mzxid: node.mzxid,
+    ctime: BigInt(node.ctimeMs),
+    mtime: BigInt(node.mtimeMs),
+    version: node.version,
+    // Creates and deletes together: what goes over the wire is not the counter that numbers children.
+    cversion: (2 * node.createCount - childCount) | 0,
+    aversion: node.aversion,
+    ephemeralOwner: kindOf(node.owner) === 'ephemeral' ? node.owner : 0n,
+    dataLength: node.data?.byteLength ?? 0,
+    numChildren: childCount,
+    pzxid: node.pzxid,
+  };
+}
+
+const OPEN: readonly Acl[] = [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }];
+const READ_ONLY: readonly Acl[] = [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }];
+
+function initialNodes(): [string, TreeNode][] {
+  const node = (children: string[], rest: Partial<TreeNode> = {}): TreeNode => ({
+    data: Buffer.alloc(0),
+    acl: OPEN,
+    czxid: 0n,
+    mzxid: 0n,
+    pzxid: 0n,
+    ctimeMs: 0,
+    mtimeMs: 0,
+    version: 0,
+    createCount: 0,
+    aversion: 0,
+    owner: 0n,
+    children: children.length > 0 ? new Set(children) : undefined,
+    ...rest,
+  });
+  return [
+    ['/', node(['zookeeper'])],
+    ['/zookeeper', node(['config', 'quota'])],
+    ['/zookeeper/quota', node([])],
+    ['/zookeeper/config', node([], { acl: READ_ONLY, aversion: -1 })],
+  ];
+}

@@ -1,0 +1,118 @@
+import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { FrameDecoder } from '../protocol/frame-decoder.ts';
+import { JuteWriter } from '../protocol/jute-writer.ts';
+import type { Identity } from './access.ts';
+import type { ServerSession } from './session-table.ts';
+
+/** The socket under a connection, or what a simulation has in its place. */
+export interface ServerLink {
+  write(bytes: Buffer): void;
+  /** Ends the connection once what was written has gone out. */
+  end(): void;
+  destroy(): void;
+  /** Stops and resumes reading: how a client that sends too much is held up. */
+  pause(): void;
+  resume(): void;
+  /** What was written and has not gone out. */
+  readonly bufferedBytes: number;
+}
+
+export interface Peer {
+  /** The address in Java's form, e.g. 127.0.0.1. */
+  readonly address: string;
+  readonly port: number;
+  /** What the transport itself proves, e.g. by a client certificate. */
+  readonly identities: readonly Identity[];
+}
+
+/** An output that must wait for a transaction to be on disk, since it shows that transaction's effect. */
+interface Held {
+  readonly zxid: bigint;
+  readonly bytes: Buffer;
+}
+
+/** One client's connection: its frames, its identities, its output. Knows no operation. */
+export class ServerConnection {
+  readonly peer: Peer;
+  readonly link: ServerLink;
+  readonly frames: FrameDecoder;
+  readonly openedAtMs: number;
+  identities: Identity[];
+  session: ServerSession<ServerConnection> | undefined;
+  /** Frames are heard no more: the connection was closed, from either side. */
+  over = false;
+  receivedCount = 0;
+  sentCount = 0;
+  lastOperation = 'NA';
+  lastXid = 0;
+  lastZxid = 0n;
+  lastResponseAtMs = 0;
+  latencies = { min: Number.POSITIVE_INFINITY, max: 0, sum: 0, count: 0, last: 0 };
+  readonly #out = new JuteWriter();
+  #held: Held[] = [];
+  #ending = false;
+
+  constructor(peer: Peer, link: ServerLink, nowMs: number, frameBytesMax: number = REQUEST_BYTES_MAX) {
+    this.peer = peer;
+    this.link = link;
+    this.openedAtMs = nowMs;
+    this.frames = new FrameDecoder(frameBytesMax);
+    this.identities = [{ scheme: 'ip', id: peer.address }, ...peer.identities];
+  }
+
+  get heldCount(): number {
+    return this.#held.length;
+  }
+
+  /** Cuts frames; undefined if the bytes are not the protocol. */
+  push(chunk: Buffer): Buffer[] | undefined {
+    try {
+      return this.frames.push(chunk);
+    } catch (error) {
+      if (error instanceof ProtocolError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Adds a frame to the output, to go out when everything up to `heldUntil` is on disk (at once if undefined). */
+  send(heldUntil: bigint | undefined, write: (out: JuteWriter) => void): void {
+    if (this.over) return;
+    const mark = this.#out.beginFrame();
+    write(this.#out);
+    this.#out.endFrame(mark);
+    this.sentCount++;
+    if (heldUntil !== undefined || this.#held.length > 0) {
+      this.#held.push({ zxid: heldUntil ?? 0n, bytes: this.#out.take() });
+    }
+  }
+
+  /** Everything up to this transaction is on disk. */
+  release(zxid: bigint): void {
+    let count = 0;
+    while (count < this.#held.length && this.#held[count]!.zxid <= zxid) count++;
+    if (count === 0) return;
+    const ready = this.#held.splice(0, count);
+    this.link.write(Buffer.concat(ready.map(({ bytes }) => bytes)));
+    if (this.#ending && this.#held.length === 0) this.link.end();
+  }
+
+  /** Sends what may go out: all that one step produced, in one write. */
+  flush(): void {
+    if (this.#out.byteLength > 0 && this.#held.length === 0) this.link.write(this.#out.take());
+  }
+
+  /** Hears no more, and ends once the output is out. */
+  end(): void {
+    this.over = true;
+    this.#ending = true;
+    this.flush();
+    if (this.#held.length === 0) this.link.end();
+  }
+
+  destroy(): void {
+    this.over = true;
+    this.#held = [];
+    this.link.destroy();
+  }
+}

@@ -1,0 +1,188 @@
+import type { NodeEventType } from '../protocol/constants.ts';
+
+/** One change that may concern a watcher: what happened, where. */
+export interface NodeChange {
+  readonly type: NodeEventType;
+  readonly path: string;
+}
+
+// Modes are independent bits, as in 3.9: each behaves as if it were alone.
+const ONE_SHOT = 1;
+const PERSISTENT = 2;
+const RECURSIVE = 4;
+
+/** Which watches on a path are meant, by the numbers of removeWatches. */
+export const watchKinds = { children: 1, data: 2, any: 3, persistent: 4, recursive: 5 } as const;
+
+class Table<W> {
+  readonly #byPath = new Map<string, Map<W, number>>();
+  count = 0;
+
+  modes(path: string, watcher: W): number {
+    return this.#byPath.get(path)?.get(watcher) ?? 0;
+  }
+
+  add(path: string, watcher: W, mode: number): void {
+    let watchers = this.#byPath.get(path);
+    if (!watchers) {
+      watchers = new Map();
+      this.#byPath.set(path, watchers);
+    }
+    const before = watchers.get(watcher) ?? 0;
+    watchers.set(watcher, before | mode);
+    if (before === 0) this.count++;
+  }
+
+  /** False if the watcher had none of these modes here. */
+  remove(path: string, watcher: W, mode: number): boolean {
+    const watchers = this.#byPath.get(path);
+    const before = watchers?.get(watcher) ?? 0;
+    if (!watchers || (before & mode) === 0) return false;
+    const after = before & ~mode;
+    if (after !== 0) watchers.set(watcher, after);
+    else {
+      watchers.delete(watcher);
+      this.count--;
+      if (watchers.size === 0) this.#byPath.delete(path);
+    }
+    return true;
+  }
+
+  /** Who watches this very path by one of the modes; one-shot watches are used up. */
+  fire(path: string, mode: number, told: Set<W>): void {
+    const watchers = this.#byPath.get(path);
+    if (!watchers) return;
+    for (const [watcher, modes] of [...watchers]) {
+      if ((modes & mode) === 0) continue;
+      told.add(watcher);
+      if ((modes & mode & ONE_SHOT) !== 0) this.remove(path, watcher, ONE_SHOT);
+    }
+  }
+
+  paths(): IterableIterator<[string, ReadonlyMap<W, number>]> {
+    return this.#byPath.entries();
+  }
+}
+
+/**
+ * Who watches what. Watches belong to connections: they go when the connection does, and the session knows nothing
+ * of them. Two tables, as clients rely on: the data table (getData, exists, and everything that is recursive) and the
+ * child table.
+ */
+export class WatchTable<W> {
+  readonly #data = new Table<W>();
+  readonly #children = new Table<W>();
+  readonly #pathsOf = new Map<W, Set<string>>();
+  #recursiveCount = 0;
+
+  get count(): number {
+    return this.#data.count + this.#children.count;
+  }
+
+  /** How many paths this watcher watches. */
+  countOf(watcher: W): number {
+    return this.#pathsOf.get(watcher)?.size ?? 0;
+  }
+
+  watchData(path: string, watcher: W): void {
+    this.#add(this.#data, path, watcher, ONE_SHOT);
+  }
+
+  watchChildren(path: string, watcher: W): void {
+    this.#add(this.#children, path, watcher, ONE_SHOT);
+  }
+
+  watchPersistently(path: string, watcher: W): void {
+    this.#add(this.#data, path, watcher, PERSISTENT);
+    this.#add(this.#children, path, watcher, PERSISTENT);
+  }
+
+  watchRecursively(path: string, watcher: W): void {
+    if ((this.#data.modes(path, watcher) & RECURSIVE) === 0) this.#recursiveCount++;
+    this.#add(this.#data, path, watcher, RECURSIVE);
+  }
+
+  /** Who is told of a change, each once. */
+  fire({ type, path }: NodeChange): Set<W> {
+    const told = new Set<W>();
+    if (type === 'node-children-changed') {
+      this.#children.fire(path, ONE_SHOT | PERSISTENT, told);
+      this.#forgetUsedUp(path, told);
+      return told;
+    }
+    this.#data.fire(path, ONE_SHOT | PERSISTENT | RECURSIVE, told);
+    if (this.#recursiveCount > 0) {
+      for (let at = path; at !== '/'; ) {
+        at = at.slice(0, Math.max(1, at.lastIndexOf('/')));
+        this.#data.fire(at, RECURSIVE, told);
+      }
+    }
+    // A deletion serves both tables with one event, and uses up both.
+    if (type === 'node-deleted') this.#children.fire(path, ONE_SHOT | PERSISTENT, told);
+    this.#forgetUsedUp(path, told);
+    return told;
+  }
+
+  /** Whether the watcher has a watch of this kind on the path. Undefined for a kind there is none of. */
+  has(path: string, watcher: W, kind: number): boolean | undefined {
+    const data = this.#data.modes(path, watcher);
+    const children = this.#children.modes(path, watcher);
+    switch (kind) {
+      case watchKinds.children:
+        return (children & ONE_SHOT) !== 0;
+      case watchKinds.data:
+        return (data & ONE_SHOT) !== 0;
+      case watchKinds.any:
+        return (data | children) !== 0;
+      case watchKinds.persistent:
+        return (data & PERSISTENT) !== 0;
+      case watchKinds.recursive:
+        return (data & RECURSIVE) !== 0;
+      default:
+        return undefined;
+    }
+  }
+
+  remove(path: string, watcher: W, kind: number): void {
+    const all = ONE_SHOT | PERSISTENT | RECURSIVE;
+    const recursive = (this.#data.modes(path, watcher) & RECURSIVE) !== 0;
+    if (kind === watchKinds.children) this.#children.remove(path, watcher, ONE_SHOT);
+    if (kind === watchKinds.data) this.#data.remove(path, watcher, ONE_SHOT);
+    if (kind === watchKinds.persistent) {
+      this.#data.remove(path, watcher, PERSISTENT);
+      this.#children.remove(path, watcher, PERSISTENT);
+    }
+    if (kind === watchKinds.recursive) this.#data.remove(path, watcher, RECURSIVE);
+    if (kind === watchKinds.any) {
+      this.#data.remove(path, watcher, all);
+      this.#children.remove(path, watcher, all);
+    }
+    if (recursive && (this.#data.modes(path, watcher) & RECURSIVE) === 0) this.#recursiveCount--;
+    this.#forgetUsedUp(path, [watcher]);
+  }
+
+  /** The connection is gone, and everything it watched. */
+  forget(watcher: W): void {
+    for (const path of [...(this.#pathsOf.get(watcher) ?? [])]) this.remove(path, watcher, watchKinds.any);
+  }
+
+  /** The data table, which is what the four-letter words show. */
+  dataWatches(): IterableIterator<[string, ReadonlyMap<W, number>]> {
+    return this.#data.paths();
+  }
+
+  /** Without this, a connection that lives long would remember every path it ever watched. */
+  #forgetUsedUp(path: string, watchers: Iterable<W>): void {
+    for (const watcher of watchers) {
+      if (this.#data.modes(path, watcher) !== 0 || this.#children.modes(path, watcher) !== 0) continue;
+      const paths = this.#pathsOf.get(watcher);
+      if (paths?.delete(path) && paths.size === 0) this.#pathsOf.delete(watcher);
+    }
+  }
+
+  #add(table: Table<W>, path: string, watcher: W, mode: number): void {
+    table.add(path, watcher, mode);
+    const paths = this.#pathsOf.get(watcher) ?? new Set();
+    this.#pathsOf.set(watcher, paths.add(path));
+  }
+}
