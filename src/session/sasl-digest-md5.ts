@@ -55,7 +55,8 @@ export function answerChallenge(
 
 /** In Latin-1 where that is enough (RFC 2831, 2.1.2.1), which the JDK holds clients to. */
 function hashed(text: string): Buffer {
-  return Buffer.from(text, /^[\u0000-\u00ff]*$/.test(text) ? 'latin1' : 'utf8');
+  const latin1 = Buffer.from(text, 'latin1');
+  return latin1.toString('latin1') === text ? latin1 : Buffer.from(text, 'utf8');
 }
 
 function quoted(text: string): string {

@@ -35,6 +35,8 @@ const NEW_SESSION_PASSWORD = Buffer.alloc(SESSION_PASSWORD_BYTES);
 /** A timer that fires this late means that the process stood still, and that input may be waiting. */
 const STALL_MS = 50;
 const CLOSE_MS_MAX = 2_000;
+/** What a setWatches2 request has besides its paths: header, zxid, five counts. */
+const SET_WATCHES_BYTES = 8 + 8 + 5 * 4;
 
 /**
  * The rules of one session, from the first connection to its loss or close.
@@ -58,6 +60,12 @@ export class SessionMachine {
   /** A session granted by a read-only server is not known elsewhere, and cannot be renewed. */
   #metReadWriteServer = false;
   #lastZxid = 0n;
+  /**
+   * Up to where our watches have told us everything. Behind `#lastZxid` while watches are being set again: the answer
+   * to the first of several setWatches frames says how new the server is, not what the paths of the others have missed.
+   */
+  #watchedZxid = 0n;
+  #watchesSet = true;
   #openedAtMs: number | undefined;
   #authsInFlight: AuthInfo[] = [];
   #holdCount = 0;
@@ -321,6 +329,7 @@ export class SessionMachine {
     const reply = ok && !request.abandoned ? request.operation.reply.read(input) : undefined;
     this.#pipeline.answered();
     if (header.zxid > this.#lastZxid) this.#lastZxid = header.zxid;
+    if (this.#watchesSet) this.#watchedZxid = this.#lastZxid;
     this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));
     if (request instanceof OwnRequest) return this.#ownRequestAnswered(request, header.err, reply, nowMs);
     if (isSessionOver(header.err)) {
@@ -354,7 +363,7 @@ export class SessionMachine {
       case 'watches':
       case 'watches-restored':
         if (err !== 0) throw new ProtocolError(`setWatches was refused with code ${err}`);
-        if (request.purpose === 'watches-restored') this.#tellOfGap();
+        if (request.purpose === 'watches-restored') this.#watchesRestored();
         return;
       case 'sasl':
         return this.#saslAnswered((reply as { token: Buffer | null } | undefined)?.token ?? null, nowMs);
@@ -374,7 +383,9 @@ export class SessionMachine {
     }
   }
 
-  #tellOfGap(): void {
+  #watchesRestored(): void {
+    this.#watchesSet = true;
+    this.#watchedZxid = this.#lastZxid;
     for (const [path, watcher] of this.watches.persistentWatchers()) {
       this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'watch-gap', path } });
     }
@@ -433,12 +444,13 @@ export class SessionMachine {
   }
 
   #restoreWatches(nowMs: number): void {
-    const batches = [...this.watches.batches()];
+    const batches = [...this.watches.batches(this.#options.requestBytesMax - SET_WATCHES_BYTES)];
+    this.#watchesSet = batches.length === 0;
     for (const [index, batch] of batches.entries()) {
       const purpose = index === batches.length - 1 ? 'watches-restored' : 'watches';
       const persistent = batch.persistentWatches.length + batch.persistentRecursiveWatches.length > 0;
       const operation = persistent ? operations.setWatches2 : operations.setWatches;
-      this.#send(new OwnRequest(purpose, operation, { relativeZxid: this.#lastZxid, ...batch }), nowMs);
+      this.#send(new OwnRequest(purpose, operation, { relativeZxid: this.#watchedZxid, ...batch }), nowMs);
     }
   }
 

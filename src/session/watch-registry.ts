@@ -177,7 +177,8 @@ export class WatchRegistry {
   }
 
   /** Everything to set again on a new connection, in pieces small enough for one frame each. */
-  *batches(): Generator<WatchPaths> {
+  *batches(bytesMax = BATCH_BYTES): Generator<WatchPaths> {
+    const limitBytes = Math.min(bytesMax, BATCH_BYTES);
     const lists = {
       data: 'dataWatches',
       exists: 'existWatches',
@@ -190,7 +191,7 @@ export class WatchRegistry {
     for (const [kind, table] of Object.entries(this.#tables) as [keyof typeof lists, WatchTable][]) {
       for (const path of table.paths()) {
         const pathBytes = 4 + Buffer.byteLength(path);
-        if (bytes > 0 && bytes + pathBytes > BATCH_BYTES) {
+        if (bytes > 0 && bytes + pathBytes > limitBytes) {
           yield batch;
           batch = emptyBatch();
           bytes = 0;
