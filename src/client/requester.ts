@@ -41,7 +41,9 @@ export class Requester {
     const request = new PendingRequest(spec);
     const { driver } = this.#keeper;
     driver.submit(request as PendingRequest);
-    if (signal || timeoutMs !== undefined) this.#bound(request as PendingRequest, driver, signal, timeoutMs);
+    // A client that is closed has refused it by now, and nothing is left to bound.
+    if (request.stage !== 'done' && (signal || timeoutMs !== undefined))
+      this.#bound(request as PendingRequest, driver, signal, timeoutMs);
     return request.promise;
   }
 

@@ -37,6 +37,8 @@ export class SessionKeeper {
   #driver!: SessionDriver;
   #session!: Session;
   #closing = false;
+  /** Why there will be no further session: closed, or the credentials were refused. */
+  #ended: Error | undefined;
   #probing = false;
   #probeCursor = 0;
 
@@ -68,7 +70,8 @@ export class SessionKeeper {
 
   /** Resolves once a session is connected, at once if it is. */
   async whenConnected(timeoutMs: number, signal: AbortSignal | undefined): Promise<Session> {
-    if (this.#session.state === 'connected') return this.#session;
+    if (this.#ended) throw this.#ended;
+    if (this.#isReady) return this.#session;
     signal?.throwIfAborted();
     const waiter = deferred<Session>();
     this.#connectedWaiters.add(waiter);
@@ -87,6 +90,7 @@ export class SessionKeeper {
 
   addAuth(scheme: string, auth: string | Uint8Array): Promise<void> {
     const info = toAuthInfo({ scheme, auth });
+    if (this.#ended) return Promise.reject(this.#ended);
     const waiter = deferred();
     this.#auths.push(info);
     this.#authWaiters.set(info, waiter);
@@ -135,7 +139,7 @@ export class SessionKeeper {
     switch (state.kind) {
       case 'connected':
         this.#attemptErrors.length = 0;
-        for (const waiter of this.#connectedWaiters) waiter.resolve(session);
+        this.#settleWhenReady();
         this.events.emit('connected', { session, readOnly: state.readOnly });
         break;
       case 'suspended':
@@ -156,6 +160,7 @@ export class SessionKeeper {
     session.end(error);
     this.events.emit('lost', { session, error });
     if (refused) {
+      this.#ended = error;
       for (const waiter of [...this.#connectedWaiters, ...this.#authWaiters.values()]) waiter.reject(error);
       this.#authWaiters.clear();
     } else if (!this.#closing) {
@@ -165,6 +170,7 @@ export class SessionKeeper {
 
   #finishClose(): void {
     const error = new ClosedError('the client was closed');
+    this.#ended = error;
     for (const waiter of [...this.#connectedWaiters, ...this.#authWaiters.values()]) waiter.reject(error);
     this.#authWaiters.clear();
     this.#closed.resolve();
@@ -173,6 +179,20 @@ export class SessionKeeper {
   #settleAuth(auth: AuthInfo): void {
     this.#authWaiters.get(auth)?.resolve();
     this.#authWaiters.delete(auth);
+    this.#settleWhenReady();
+  }
+
+  /** Connected, and all credentials accepted: who waits for a connection with a wrong password is told of that. */
+  get #isReady(): boolean {
+    return this.#session.state === 'connected' && this.#driver.machine.authsInFlightCount === 0;
+  }
+
+  /** At the end of the tick, when what the connection begins with has been sent. */
+  #settleWhenReady(): void {
+    this.#config.clock.endOfTick(() => {
+      if (!this.#isReady) return;
+      for (const waiter of this.#connectedWaiters) waiter.resolve(this.#session);
+    });
   }
 
   #attemptFailed({ host, port }: ServerAddress, error: Error): void {

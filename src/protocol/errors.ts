@@ -136,7 +136,12 @@ export class AuthFailedError extends ZkError {
   static override readonly brand: string = 'AuthFailedError';
   readonly code = 'ZK_AUTH_FAILED';
   readonly scope = 'session';
-  readonly outcome = 'not-applied';
+  readonly outcome: Outcome;
+
+  constructor(message: string, outcome: Outcome = 'not-applied') {
+    super(message);
+    this.outcome = outcome;
+  }
 }
 
 /** No server could be reached in the time allowed; `cause` is an `AggregateError` of the attempts. */
@@ -232,7 +237,7 @@ export const errorTable: readonly ErrorRow[] = [
     name: 'AuthFailedError',
     code: 'ZK_AUTH_FAILED',
     scope: 'session',
-    outcome: 'not-applied',
+    outcome: 'unknown if it was sent, else not-applied',
     advice: 'fix the credentials and connect anew',
   },
   {

@@ -135,7 +135,10 @@ describe('the limit', () => {
   test('is checked for every frame, not only for the first', () => {
     const decoder = new FrameDecoder(LIMIT);
     const stream = Buffer.concat([framed(Buffer.from('fine')), Buffer.from('7fffffff', 'hex')]);
-    expect(() => decoder.push(stream)).toThrow(ProtocolError);
+    // The good frame is handed out first; then there is nothing more to be had.
+    expect(decoder.push(stream)).toHaveLength(1);
+    expect(decoder.fault).toBeInstanceOf(ProtocolError);
+    expect(() => decoder.push(Buffer.alloc(0))).toThrow(ProtocolError);
   });
 
   test('of zero lets only empty frames pass', () => {

@@ -19,12 +19,17 @@ export class FrameDecoder {
     this.#frameBytesMax = frameBytesMax;
   }
 
+  /** Why nothing more can be read: the frames before the one that cannot be are handed out first. */
+  fault: ProtocolError | undefined;
+
   /** True if the stream stands between two frames. */
   get empty(): boolean {
     return this.#partsBytes === 0;
   }
 
+  /** @throws ProtocolError for a length that cannot be, unless good frames come before it: then see `fault`. */
   push(chunk: Buffer): Buffer[] {
+    if (this.fault) throw this.fault;
     const frames: Buffer[] = [];
     let rest = chunk;
     if (this.#partsBytes > 0) {
@@ -44,7 +49,9 @@ export class FrameDecoder {
       }
       const frameBytes = rest.readInt32BE(at);
       if (frameBytes < 0 || frameBytes > this.#frameBytesMax) {
-        throw new ProtocolError(`frame of ${frameBytes} bytes; the limit is ${this.#frameBytesMax}`);
+        this.fault = new ProtocolError(`frame of ${frameBytes} bytes; the limit is ${this.#frameBytesMax}`);
+        if (frames.length === 0) throw this.fault;
+        return frames;
       }
       this.#wantedBytes = PREFIX_BYTES + frameBytes;
       if (available < this.#wantedBytes) break;

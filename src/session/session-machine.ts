@@ -108,6 +108,10 @@ export class SessionMachine {
   get hasOutput(): boolean {
     return this.#link.kind !== 'down' && this.#link.kind !== 'gone' && this.#pipeline.hasOutput;
   }
+  /** Credentials that were presented on this connection and have not been answered. */
+  get authsInFlightCount(): number {
+    return this.#authsInFlight.length;
+  }
   get pendingCount(): number {
     return this.#pipeline.queuedCount + this.#pipeline.inFlightCount;
   }
@@ -143,8 +147,7 @@ export class SessionMachine {
         if (this.#link.kind === 'open') this.#sendAuth(input.auth);
         break;
       case 'hold-began':
-        this.#holdCount++;
-        this.#endLeasesIfDue(nowMs);
+        this.#holdBegan(nowMs);
         break;
       case 'hold-ended':
         if (this.#holdCount > 0) this.#holdCount--;
@@ -169,6 +172,7 @@ export class SessionMachine {
 
   /** The latest time at which `time-passed` must come in, or undefined if time changes nothing. */
   get wakeAtMs(): number | undefined {
+    if (this.#state.kind === 'closing') return this.#state.deadlineMs;
     if (this.#graceUntilMs !== undefined) return this.#graceUntilMs;
     const contact = this.#contact;
     let atMs = Number.POSITIVE_INFINITY;
@@ -179,7 +183,6 @@ export class SessionMachine {
     if (this.#state.kind === 'connected' || this.#state.kind === 'suspended') {
       atMs = Math.min(atMs, contact.lostAtMs);
     }
-    if (this.#state.kind === 'closing') atMs = Math.min(atMs, this.#state.deadlineMs);
     if (this.#holdCount > 0) atMs = Math.min(atMs, contact.leaseEndMs);
     return atMs === Number.POSITIVE_INFINITY ? undefined : atMs;
   }
@@ -288,6 +291,7 @@ export class SessionMachine {
         // A frame can end its own connection, and the next one be dialled already: the rest is of a past life.
         if (!this.#listening) return;
       }
+      if (this.#frames.fault) throw this.#frames.fault;
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#linkEnded(nowMs, error);
@@ -535,6 +539,15 @@ export class SessionMachine {
     if (this.#keepAlive.isTimeToSeek(nowMs)) this.#effects.push({ kind: 'seek-read-write-server' });
   }
 
+  #holdBegan(nowMs: number): void {
+    this.#holdCount++;
+    const { kind } = this.#state;
+    if (kind === 'closing' || kind === 'closed')
+      this.#endLeases(new ClosedError('the client was closed', 'unknown'));
+    else if (kind === 'lost') this.#endLeases(this.#lostError('unknown'));
+    else this.#endLeasesIfDue(nowMs);
+  }
+
   #endLeasesIfDue(nowMs: number): void {
     if (nowMs < this.#contact.leaseEndMs) return;
     const sinceMs = Math.round(nowMs - this.#contact.confirmedAtMs);
@@ -551,6 +564,8 @@ export class SessionMachine {
 
   #lose(cause: SessionLossCause, nowMs: number): void {
     if (this.#state.kind === 'closing') return this.#closed(); // Which is what was asked for.
+    // After a long stall both are due at once; whoever follows the states is told of both.
+    if (cause === 'local-clock' && this.#state.kind === 'connected') this.#become({ kind: 'suspended' });
     const message =
       cause === 'local-clock'
         ? `no answer for ${Math.round(nowMs - this.#contact.provenAtMs)} ms; the session timeout is ${this.timeoutMs} ms`
@@ -560,7 +575,11 @@ export class SessionMachine {
 
   #refused(message: string): void {
     if (this.#state.kind === 'closing') return this.#closed();
-    this.#end({ kind: 'lost', cause: 'auth-failed' }, () => new AuthFailedError(message), message);
+    this.#end(
+      { kind: 'lost', cause: 'auth-failed' },
+      (outcome) => new AuthFailedError(message, outcome),
+      message,
+    );
   }
 
   #close(nowMs: number): void {
@@ -611,7 +630,8 @@ export class SessionMachine {
 
   #lostError(outcome: 'unknown' | 'not-applied'): ZkError {
     invariant(this.#state.kind === 'lost', 'only a lost session has a loss');
-    if (this.#state.cause === 'auth-failed') return new AuthFailedError('the credentials were refused');
+    if (this.#state.cause === 'auth-failed')
+      return new AuthFailedError('the credentials were refused', outcome);
     return new SessionLostError('the session is over', this.#state.cause, outcome);
   }
 

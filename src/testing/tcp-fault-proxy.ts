@@ -337,8 +337,10 @@ class Link {
   reset(): void {
     this.#end();
     for (const socket of this.#sockets()) {
-      // A socket still connecting would first wait for the connection, then reset it.
-      if (socket.connecting) socket.destroy();
+      // A socket still connecting would first wait for the connection, then reset it; one whose FIN is on its way
+      // would be left open for good (Node 20).
+      const finishing = socket.writableEnded && !socket.writableFinished;
+      if (socket.connecting || finishing) socket.destroy();
       else socket.resetAndDestroy();
     }
   }
