@@ -4,7 +4,8 @@ const below = {
   protocol: ['base'],
   session: ['base', 'protocol'],
   client: ['base', 'protocol', 'session'],
-  testing: ['base', 'protocol', 'session', 'client'],
+  server: ['base', 'protocol'],
+  testing: ['base', 'protocol', 'session', 'client', 'server'],
 };
 const tests = '\\.test(-data)?\\.ts$';
 

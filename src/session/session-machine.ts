@@ -29,14 +29,13 @@ import {
   type SessionState,
 } from './session-state.ts';
 import { type WatchEvent, WatchRegistry } from './watch-registry.ts';
+import { WatchRestoration } from './watch-restoration.ts';
 
 const NO_EFFECTS: readonly SessionEffect[] = [];
 const NEW_SESSION_PASSWORD = Buffer.alloc(SESSION_PASSWORD_BYTES);
 /** A timer that fires this late means that the process stood still, and that input may be waiting. */
 const STALL_MS = 50;
 const CLOSE_MS_MAX = 2_000;
-/** What a setWatches2 request has besides its paths: header, zxid, five counts. */
-const SET_WATCHES_BYTES = 8 + 8 + 5 * 4;
 
 /**
  * The rules of one session, from the first connection to its loss or close.
@@ -50,6 +49,7 @@ export class SessionMachine {
   readonly #pipeline: RequestPipeline;
   readonly #contact: Contact;
   readonly #keepAlive: KeepAlive;
+  readonly #restoration: WatchRestoration;
   #state: SessionState = { kind: 'connecting' };
   #link: LinkState = { kind: 'down', dialAtMs: Number.POSITIVE_INFINITY };
   #effects: SessionEffect[] = [];
@@ -60,12 +60,6 @@ export class SessionMachine {
   /** A session granted by a read-only server is not known elsewhere, and cannot be renewed. */
   #metReadWriteServer = false;
   #lastZxid = 0n;
-  /**
-   * Up to where our watches have told us everything. Behind `#lastZxid` while watches are being set again: the answer
-   * to the first of several setWatches frames says how new the server is, not what the paths of the others have missed.
-   */
-  #watchedZxid = 0n;
-  #watchesSet = true;
   #openedAtMs: number | undefined;
   #authsInFlight: AuthInfo[] = [];
   #holdCount = 0;
@@ -78,6 +72,7 @@ export class SessionMachine {
     this.#pipeline = new RequestPipeline(options.requestBytesMax);
     this.#contact = new Contact(options.timeoutMs, options.lease);
     this.#keepAlive = new KeepAlive(this.#contact);
+    this.#restoration = new WatchRestoration(this.watches, options.requestBytesMax);
     this.#frames = new FrameDecoder(options.replyBytesMax);
   }
 
@@ -333,7 +328,7 @@ export class SessionMachine {
     const reply = ok && !request.abandoned ? request.operation.reply.read(input) : undefined;
     this.#pipeline.answered();
     if (header.zxid > this.#lastZxid) this.#lastZxid = header.zxid;
-    if (this.#watchesSet) this.#watchedZxid = this.#lastZxid;
+    this.#restoration.seen(this.#lastZxid);
     this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));
     if (request instanceof OwnRequest) return this.#ownRequestAnswered(request, header.err, reply, nowMs);
     if (isSessionOver(header.err)) {
@@ -388,8 +383,7 @@ export class SessionMachine {
   }
 
   #watchesRestored(): void {
-    this.#watchesSet = true;
-    this.#watchedZxid = this.#lastZxid;
+    this.#restoration.completed(this.#lastZxid);
     for (const [path, watcher] of this.watches.persistentWatchers()) {
       this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'watch-gap', path } });
     }
@@ -442,20 +436,9 @@ export class SessionMachine {
     this.#become({ kind: 'connected', readOnly });
     this.#keepAlive.opened(readOnly, nowMs);
     for (const auth of this.#options.credentials.auths) this.#sendAuth(auth);
-    this.#restoreWatches(nowMs);
+    for (const request of this.#restoration.requests()) this.#send(request, nowMs);
     this.#pipeline.sendQueued(nowMs);
     this.#flush(nowMs);
-  }
-
-  #restoreWatches(nowMs: number): void {
-    const batches = [...this.watches.batches(this.#options.requestBytesMax - SET_WATCHES_BYTES)];
-    this.#watchesSet = batches.length === 0;
-    for (const [index, batch] of batches.entries()) {
-      const purpose = index === batches.length - 1 ? 'watches-restored' : 'watches';
-      const persistent = batch.persistentWatches.length + batch.persistentRecursiveWatches.length > 0;
-      const operation = persistent ? operations.setWatches2 : operations.setWatches;
-      this.#send(new OwnRequest(purpose, operation, { relativeZxid: this.#watchedZxid, ...batch }), nowMs);
-    }
   }
 
   #sendAuth(auth: AuthInfo): void {
