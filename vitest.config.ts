@@ -1,5 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
+/** Somebody else's suite, two minutes long: run by `npm run test:kazoo`. */
+const KAZOO_SUITE = 'test/foreign-clients/kazoo-suite.test.ts';
 const common = { pool: 'forks' as const, restoreMocks: true };
 
 /** One project per suite of docs/testing.md; the servers are started once for all of them. */
@@ -14,9 +16,19 @@ export default defineConfig({
           ...common,
           name: 'servers',
           include: ['test/**/*.test.ts'],
+          exclude: [KAZOO_SUITE],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...common,
+          name: 'kazoo',
+          include: [KAZOO_SUITE],
+          globalSetup: ['test/support/global-setup.ts'],
         },
       },
     ],

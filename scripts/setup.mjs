@@ -7,7 +7,18 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** Debian packages of the servers and tools that tests talk to; see docs/testing.md. */
-const DEBIAN_PACKAGES = ['default-jre-headless', 'zookeeper', 'openssl'];
+const DEBIAN_PACKAGES = [
+  ...['default-jre-headless', 'zookeeper', 'openssl'],
+  // Foreign clients: Java's compiler and Curator, ZooKeeper's C client, kazoo with what its own tests need.
+  ...[
+    'default-jdk-headless',
+    'libcurator-recipes-java',
+    'libcurator-framework-java',
+    'libcurator-client-java',
+  ],
+  ...['zookeeper-bin', 'python3-kazoo', 'python3-pytest', 'python3-pytest-timeout', 'python3-mock'],
+  'python3-objgraph',
+];
 
 export function run(command, args, options = {}) {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });

@@ -24,7 +24,11 @@ const results = versions.map((version) => {
     if (!found) return { version, outcome: 'cannot be had from npm on this platform' };
     console.log(`node ${found}`);
     const env = { ...process.env, PATH: `${join(node, '..')}:${process.env.PATH}` };
-    const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run'], { stdio: 'inherit', env });
+    const { status } = spawnSync(
+      node,
+      ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--project', 'servers'],
+      { stdio: 'inherit', env },
+    );
     return { version: found, outcome: status === 0 ? 'passed' : `failed (${status})` };
   } finally {
     rmSync(folder, { recursive: true, force: true });

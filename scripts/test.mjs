@@ -4,4 +4,11 @@ import { installNpmPackages, installServers, run } from './setup.mjs';
 installNpmPackages();
 installServers();
 run('node', ['scripts/check.mjs']);
-run('node_modules/.bin/vitest', ['run', ...process.argv.slice(2)]);
+run('node_modules/.bin/vitest', [
+  'run',
+  '--project',
+  'unit',
+  '--project',
+  'servers',
+  ...process.argv.slice(2),
+]);

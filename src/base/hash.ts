@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 
 /** The 16 bytes of an MD5 digest: for SASL DIGEST-MD5 only, whose protocol fixes the algorithm. */
 export function md5(...parts: (string | Uint8Array)[]): Buffer {
@@ -10,4 +11,9 @@ export function md5(...parts: (string | Uint8Array)[]): Buffer {
 /** The 20 bytes of a SHA-1 digest: for ZooKeeper's `digest` ACL ids, whose format fixes the algorithm. */
 export function sha1(text: string): Buffer {
   return createHash('sha1').update(text, 'utf8').digest();
+}
+
+/** A 32-bit checksum of bytes: finds damage, not malice. */
+export function checksum(bytes: Uint8Array): number {
+  return crc32(bytes);
 }

@@ -2,6 +2,8 @@ import { sha1 } from '../base/hash.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import type { Acl } from '../protocol/records.ts';
 
+const SCHEMES_WITH_IDS: ReadonlySet<string> = new Set(['world', 'digest', 'ip']);
+
 /** Who a connection is: one of possibly several. */
 export interface Identity {
   readonly scheme: string;
@@ -35,32 +37,27 @@ export function isAllowed(acl: readonly Acl[], wanted: number, identities: reado
   });
 }
 
-/** An access list as it is stored: duplicates gone, `auth` replaced by whoever is asking. */
+/** An access list as it is stored: duplicates gone, then `auth` replaced by whoever is asking. */
 export function normalizeAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) throw new Refusal('invalid-acl');
-  const stored: Acl[] = [];
-  const add = (entry: Acl) => {
-    const present = stored.some(
-      ({ perms, id }) => perms === entry.perms && id.scheme === entry.id.scheme && id.id === entry.id.id,
-    );
-    if (!present) stored.push(entry);
-  };
-  for (const entry of acl) {
+  return withoutDuplicates(acl).flatMap((entry): readonly Acl[] => {
     const { scheme, id } = entry.id;
-    if (scheme === 'world') {
-      if (id === null) throw new Refusal('marshalling-error');
-      if (id !== 'anyone') throw new Refusal('invalid-acl');
-      add(entry);
-    } else if (scheme === 'auth') {
+    if (scheme === 'auth') {
       const authenticated = identities.filter((identity) => isAuthenticated(identity.scheme));
       if (authenticated.length === 0) throw new Refusal('invalid-acl');
-      for (const identity of authenticated) add({ perms: entry.perms, id: identity });
-    } else {
-      if (!isValidId(scheme, id ?? '')) throw new Refusal('invalid-acl');
-      add(entry);
+      return authenticated.map((identity) => ({ perms: entry.perms, id: identity }));
     }
-  }
-  return stored;
+    // ZooKeeper stumbles over the null before it can call it invalid.
+    if (id === null && SCHEMES_WITH_IDS.has(scheme)) throw new Refusal('marshalling-error');
+    if (!isValidId(scheme, id ?? '')) throw new Refusal('invalid-acl');
+    return [entry];
+  });
+}
+
+function withoutDuplicates(acl: readonly Acl[]): Acl[] {
+  const isSame = (a: Acl, b: Acl) =>
+    a.perms === b.perms && a.id.scheme === b.id.scheme && a.id.id === b.id.id;
+  return acl.filter((entry, index) => acl.findIndex((other) => isSame(other, entry)) === index);
 }
 
 /** What a caller without ADMIN sees of an access list: who, but not the hash of their password. */
@@ -83,8 +80,11 @@ function isAuthenticated(scheme: string): boolean {
 
 function isValidId(scheme: string, id: string): boolean {
   switch (scheme) {
+    case 'world':
+      return id === 'anyone';
     case 'digest':
-      return /^[^:]+:[^:]+$/.test(id);
+      // Two parts as Java splits them, which lets the first be empty and forgets colons at the end.
+      return /^[^:]*:[^:]+:*$/.test(id);
     case 'ip':
       return parseIpRange(id) !== undefined;
     case 'x509':

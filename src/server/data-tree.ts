@@ -94,8 +94,9 @@ export class DataTree {
     }
   }
 
+  /** The empty path is the root too, to those who ask without checking their path. */
   get(path: string): TreeNode | undefined {
-    return this.#nodes.get(path);
+    return this.#nodes.get(path === '' ? '/' : path);
   }
 
   get nodeCount(): number {
@@ -114,6 +115,11 @@ export class DataTree {
 
   entries(): IterableIterator<[string, TreeNode]> {
     return this.#nodes.entries();
+  }
+
+  /** The nodes as they are now; later changes do not show. Who their children are is said by their paths. */
+  copyOfNodes(): [path: string, node: TreeNode][] {
+    return Array.from(this.#nodes, ([path, node]) => [path, { ...node }]);
   }
 
   ephemeralsOf(sessionId: bigint): readonly string[] {

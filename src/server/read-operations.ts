@@ -36,7 +36,8 @@ export class ReadOperations {
 
   countDescendants(path: string, identities: readonly Identity[]): number {
     this.#readable(path, identities);
-    return this.#tree.countDescendants(path === '' ? '/' : path);
+    // ZooKeeper counts what begins with the path and a slash: for the empty path that is the root itself too.
+    return path === '' ? 1 + this.#tree.countDescendants('/') : this.#tree.countDescendants(path);
   }
 
   /** Each read succeeds or fails by itself. */
@@ -53,7 +54,7 @@ export class ReadOperations {
   }
 
   #node(path: string): TreeNode {
-    const node = this.#tree.get(path === '' ? '/' : path);
+    const node = this.#tree.get(path);
     if (!node) throw new Refusal('no-node');
     return node;
   }

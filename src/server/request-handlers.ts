@@ -162,14 +162,14 @@ export class RequestHandlers {
       case operations.getData: {
         const { path, watch } = operations.getData.request.read(input);
         const value = reads.getData(path, identities);
-        if (watch) this.#watch(() => watches.watchData(path || '/', connection));
+        if (watch) this.#watch(() => watches.watchData(path, connection));
         return this.#ok(operations.getData.reply, value);
       }
       case operations.getChildren:
       case operations.getChildren2: {
         const { path, watch } = operations.getChildren.request.read(input);
         const value = reads.getChildren(path, identities);
-        if (watch) this.#watch(() => watches.watchChildren(path || '/', connection));
+        if (watch) this.#watch(() => watches.watchChildren(path, connection));
         return this.#ok(operation.reply, value);
       }
       case operations.getAcl:

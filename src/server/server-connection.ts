@@ -3,7 +3,10 @@ import { ProtocolError } from '../protocol/errors.ts';
 import { FrameDecoder } from '../protocol/frame-decoder.ts';
 import { JuteWriter } from '../protocol/jute-writer.ts';
 import type { Identity } from './access.ts';
+import { Latencies } from './server-statistics.ts';
 import type { ServerSession } from './session-table.ts';
+
+const OPENING_BYTES = 4;
 
 /** The socket under a connection, or what a simulation has in its place. */
 export interface ServerLink {
@@ -45,10 +48,12 @@ export class ServerConnection {
   receivedCount = 0;
   sentCount = 0;
   lastOperation = 'NA';
-  lastXid = 0;
+  #lastXid = 0;
   lastZxid = 0n;
   lastResponseAtMs = 0;
-  latencies = { min: Number.POSITIVE_INFINITY, max: 0, sum: 0, count: 0, last: 0 };
+  readonly latencies = new Latencies();
+  /** What came before there were four bytes; undefined from then on. */
+  #opening: Buffer | undefined = Buffer.alloc(0);
   readonly #out = new JuteWriter();
   #held: Held[] = [];
   #ending = false;
@@ -61,8 +66,32 @@ export class ServerConnection {
     this.identities = [{ scheme: 'ip', id: peer.address }, ...peer.identities];
   }
 
+  /** Of the last request a user made: the xids of pings and the like are negative, and not remembered. */
+  get lastXid(): number {
+    return this.#lastXid;
+  }
+  set lastXid(xid: number) {
+    if (xid >= 0) this.#lastXid = xid;
+  }
+
   get heldCount(): number {
     return this.#held.length;
+  }
+
+  /**
+   * Holds the first bytes back until there are four: a four-letter word, or the length of the connect request.
+   * The four with all that came after them are handed out once; undefined until then.
+   */
+  open(chunk: Buffer): Buffer | undefined {
+    if (this.#opening === undefined) return undefined;
+    const bytes = this.#opening.byteLength === 0 ? chunk : Buffer.concat([this.#opening, chunk]);
+    this.#opening = bytes.byteLength < OPENING_BYTES ? bytes : undefined;
+    return this.#opening ? undefined : bytes;
+  }
+
+  /** Whether the first four bytes have been handed out. */
+  get opened(): boolean {
+    return this.#opening === undefined;
   }
 
   /** Cuts frames; undefined if the bytes are not the protocol. */
@@ -110,9 +139,27 @@ export class ServerConnection {
     if (this.#held.length === 0) this.link.end();
   }
 
+  /** Says something that is no frame, and ends. */
+  endWith(text: string): void {
+    this.sentCount++;
+    this.link.write(Buffer.from(text));
+    this.end();
+  }
+
   destroy(): void {
     this.over = true;
     this.#held = [];
     this.link.destroy();
+  }
+
+  /** Counts anew, as if the connection had done nothing so far. */
+  resetStatistics(): void {
+    this.receivedCount = 0;
+    this.sentCount = 0;
+    this.lastOperation = 'NA';
+    this.#lastXid = -1;
+    this.lastZxid = -1n;
+    this.lastResponseAtMs = 0;
+    this.latencies.reset();
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
+import { processFacts } from '../base/process-facts.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { eventTypes, type NodeEventType, permissions } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
@@ -11,10 +12,19 @@ import type { Codec } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
 import { DataTree, kindOf, type Moment, ttlOf, type Undo } from './data-tree.ts';
+import {
+  answerFourLetterWord,
+  defaultFourLetterWords,
+  type FourLetterWord,
+  fourLetterWordOf,
+} from './four-letter-words.ts';
 import { ReadOperations } from './read-operations.ts';
 import { type Answer, type HandlerContext, RequestHandlers } from './request-handlers.ts';
 import { type Peer, ServerConnection, type ServerLink } from './server-connection.ts';
+import { ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
+import type { SavedState } from './storage/snapshot-format.ts';
+import type { Recovered, StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
 import { WatchTable } from './watch-table.ts';
 import { type Happening, WriteOperations, type Written } from './write-operations.ts';
@@ -58,7 +68,13 @@ export interface ServerCoreOptions {
   readonly limits?: Partial<ServerLimits>;
   readonly ttlNodes?: boolean;
   readonly superDigest?: string;
+  /** Which four-letter words are answered; see `defaultFourLetterWords`. */
+  readonly fourLetterWords?: readonly string[] | '*';
   readonly log?: Log;
+  /** What an earlier run left on disk. */
+  readonly recovered?: Recovered;
+  /** Where transactions go before anyone may see their effect; nowhere if left out. */
+  readonly journal?: Journal;
 }
 
 const EVENT_NUMBERS = Object.fromEntries(
@@ -71,7 +87,7 @@ const CONNECTED_STATE = 3;
  * when time has passed. One frame is handled completely before the next, which gives every ordering guarantee of
  * ZooKeeper: a session's requests in order, writes one at a time, events before the reply to what caused them.
  */
-export class ServerCore implements HandlerContext {
+export class ServerCore implements HandlerContext, StoreOwner {
   readonly limits: ServerLimits;
   readonly tree: DataTree;
   readonly watches = new WatchTable<ServerConnection>();
@@ -80,15 +96,24 @@ export class ServerCore implements HandlerContext {
   readonly writes: WriteOperations;
   readonly reads: ReadOperations;
   readonly superDigest: string | undefined;
+  readonly statistics = new ServerStatistics();
+  readonly startedAtMs: number;
+  /** Where clients reach this server, for operators to read: whoever listens says it. */
+  listening: { readonly port?: number; readonly securePort?: number } = {};
+  readonly #fourLetterWords: readonly string[] | '*';
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #handlers: RequestHandlers;
   readonly #dirty = new Set<ServerConnection>();
-  #journal: Journal | undefined;
+  /** Connections with output that waits for the disk. */
+  readonly #holding = new Set<ServerConnection>();
+  readonly #journal: Journal | undefined;
   /** Transactions that are not on disk yet, with how to take them back. */
   #pending: { readonly zxid: bigint; readonly undo: Undo }[] = [];
   #zxid: bigint;
   #reapAtMs: number;
+  /** When the bytes that are being handled came in. */
+  #receivedAtMs = 0;
   /** Why writes are refused, while they are. */
   #writeFault: string | undefined;
 
@@ -98,7 +123,10 @@ export class ServerCore implements HandlerContext {
     this.#clock = clock;
     this.#log = log;
     this.superDigest = options.superDigest;
-    this.tree = new DataTree();
+    this.startedAtMs = clock.nowMs();
+    this.#fourLetterWords = options.fourLetterWords ?? defaultFourLetterWords;
+    this.tree = options.recovered?.tree ?? new DataTree();
+    this.#journal = options.journal;
     this.sessions = new SessionTable({ random, tickMs: this.limits.tickMs, wallMs: clock.wallMs() });
     this.writes = new WriteOperations(this.tree, {
       nodesMax: this.limits.nodesMax,
@@ -106,8 +134,10 @@ export class ServerCore implements HandlerContext {
     });
     this.reads = new ReadOperations(this.tree);
     this.#handlers = new RequestHandlers(this);
-    // Above anything an earlier start can have handed out: a client that has seen more would be turned away for ever.
-    this.#zxid = BigInt(Math.floor(clock.wallMs() / 1000)) << 32n;
+    this.#zxid = firstZxid(clock.wallMs(), options.recovered?.usedZxid ?? 0n);
+    // As in ZooKeeper: a full timeout from now, since nobody can know how long the server was away.
+    for (const session of options.recovered?.sessions.values() ?? [])
+      this.sessions.restore(session, clock.nowMs());
     this.#reapAtMs = clock.nowMs() + this.limits.reapMs;
   }
 
@@ -137,12 +167,22 @@ export class ServerCore implements HandlerContext {
 
   receive(connection: ServerConnection, chunk: Buffer): void {
     if (connection.over) return;
-    const frames = connection.push(chunk);
+    this.#receivedAtMs = this.nowMs;
+    let bytes = chunk;
+    if (!connection.opened) {
+      const opening = connection.open(chunk);
+      if (opening === undefined) return;
+      const word = fourLetterWordOf(opening);
+      if (word !== undefined) return this.#answerWord(connection, word);
+      bytes = opening;
+    }
+    const frames = connection.push(bytes);
     if (frames === undefined) return this.#drop(connection, 'a frame of impossible length');
     for (const frame of frames) {
       this.#frame(connection, frame);
       if (connection.over) break;
     }
+    if (connection.frames.fault && !connection.over) this.#drop(connection, connection.frames.fault.message);
     this.#flush();
   }
 
@@ -161,8 +201,24 @@ export class ServerCore implements HandlerContext {
     this.closed(connection);
   }
 
+  /** An operator's question: the answer is text, and the end of the connection. */
+  #answerWord(connection: ServerConnection, word: FourLetterWord): void {
+    connection.receivedCount++;
+    this.statistics.receivedCount++;
+    const text = answerFourLetterWord(word, this.#fourLetterWords, this, {
+      asker: connection,
+      nowMs: this.nowMs,
+      wallMs: this.#clock.wallMs(),
+      processFacts,
+    });
+    this.statistics.sentCount++;
+    connection.endWith(text);
+    this.closed(connection);
+  }
+
   #frame(connection: ServerConnection, frame: Buffer): void {
     connection.receivedCount++;
+    this.statistics.receivedCount++;
     const input = new JuteReader(frame);
     if (!connection.session) return this.#handshake(connection, input);
     if (frame.byteLength < RequestHeader.bytesMin) return this.#drop(connection, 'a frame without a header');
@@ -191,6 +247,9 @@ export class ServerCore implements HandlerContext {
     if (session) {
       session.connection = connection;
       connection.session = session;
+      connection.lastOperation = 'openSession';
+      connection.lastZxid = this.#zxid;
+      this.#countAnswer(connection);
     }
     this.#send(connection, (out) =>
       Connected.write(out, {
@@ -260,7 +319,7 @@ export class ServerCore implements HandlerContext {
   }
 
   #journalize(transaction: Transaction, undo: Undo): void {
-    if (!this.#journal) return;
+    if (!this.#journal || this.#writeFault !== undefined) return;
     this.#pending.push({ zxid: transaction.zxid, undo });
     this.#journal.append(transaction);
   }
@@ -285,7 +344,15 @@ export class ServerCore implements HandlerContext {
       ReplyHeader.write(out, { xid, zxid, err });
       if (body) (body.codec as Codec<unknown>).write(out, body.value);
     });
+    this.#countAnswer(connection);
     if (ends) this.#end(connection);
+  }
+
+  #countAnswer(connection: ServerConnection): void {
+    const { nowMs } = this;
+    connection.lastResponseAtMs = nowMs;
+    connection.latencies.add(nowMs - this.#receivedAtMs);
+    this.statistics.latencies.add(nowMs - this.#receivedAtMs);
   }
 
   #end(connection: ServerConnection): void {
@@ -296,7 +363,10 @@ export class ServerCore implements HandlerContext {
   // Output
 
   #send(connection: ServerConnection, write: Parameters<ServerConnection['send']>[1]): void {
-    connection.send(this.#pending.at(-1)?.zxid, write);
+    if (!connection.over) this.statistics.sentCount++;
+    const heldUntil = this.#pending.at(-1)?.zxid;
+    connection.send(heldUntil, write);
+    if (heldUntil !== undefined) this.#holding.add(connection);
     this.#dirty.add(connection);
   }
 
@@ -307,6 +377,40 @@ export class ServerCore implements HandlerContext {
         this.#drop(connection, 'it does not read');
     }
     this.#dirty.clear();
+  }
+
+  // The disk
+
+  /** Everything up to this transaction is on disk: what shows its effect may go out. */
+  durable(zxid: bigint): void {
+    let count = 0;
+    while (count < this.#pending.length && this.#pending[count]!.zxid <= zxid) count++;
+    this.#pending.splice(0, count);
+    for (const connection of this.#holding) {
+      connection.release(zxid);
+      if (connection.heldCount === 0) this.#holding.delete(connection);
+    }
+  }
+
+  /**
+   * The disk takes no more. What it did not take never happened: it is taken back, and whoever waits for an answer
+   * that shows it is cut off, since nobody can say now what became of it. Reads go on; writes are refused.
+   */
+  storeFailed(error: Error): void {
+    this.#writeFault = error.message;
+    for (const { undo } of this.#pending.reverse()) undo();
+    this.#pending = [];
+    for (const connection of this.#holding) this.#drop(connection, 'the disk took no more');
+    this.#holding.clear();
+  }
+
+  /** Everything that is to be kept, as of now. */
+  state(): SavedState {
+    return {
+      zxid: this.#zxid,
+      sessions: [...this.sessions.all()].map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs })),
+      nodes: this.tree.copyOfNodes(),
+    };
   }
 
   // Time
@@ -367,4 +471,15 @@ export class ServerCore implements HandlerContext {
   get writeRefusal(): number | undefined {
     return this.#writeFault === undefined ? undefined : errorCodes['system-error'];
   }
+}
+
+/**
+ * The first transaction of a run. Each run has an epoch of its own, above every earlier one: a number that was handed
+ * out but never reached the disk is not handed out again. In memory, the clock stands in for what is not remembered;
+ * otherwise clients of the earlier run, having seen more, would be turned away for ever.
+ */
+export function firstZxid(wallMs: number, usedZxid: bigint): bigint {
+  const epochByClock = BigInt(Math.floor(wallMs / 1000));
+  const nextEpoch = (usedZxid >> 32n) + 1n;
+  return (epochByClock > nextEpoch ? epochByClock : nextEpoch) << 32n;
 }

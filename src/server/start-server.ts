@@ -1,7 +1,8 @@
 import { type Cancel, type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
-import { ServerCore, type ServerLimits } from './server-core.ts';
+import { firstZxid, ServerCore, type ServerLimits } from './server-core.ts';
+import { openStorage } from './storage/open-storage.ts';
 import { type ServerTlsOptions, TcpListener } from './tcp-listener.ts';
 
 /** How an embedded server is to be. Everything has a default that suits a laptop. */
@@ -14,10 +15,19 @@ export interface ServerOptions {
   readonly socketPath?: string;
   readonly tls?: ServerTlsOptions;
   readonly limits?: Partial<ServerLimits>;
+  /** A folder to keep everything in: what was answered survives a crash. In memory if left out. */
+  readonly folder?: string;
+  /** A log that has grown to this is followed by a snapshot; 64 MiB if left out. */
+  readonly logBytesMax?: number;
   /** Whether nodes with a time to live may be made. */
   readonly ttlNodes?: boolean;
   /** `user:base64(sha1(user:password))` of a digest user who may do anything; nobody if left out. */
   readonly superDigest?: string;
+  /**
+   * The four-letter words that are answered, or `'*'` for all; srvr, ruok, mntr and isro if left out. The others name
+   * clients, paths and the machine to anyone who can connect, and kazoo's `server_version()` needs envi.
+   */
+  readonly fourLetterWords?: readonly string[] | '*';
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -47,23 +57,43 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     random = systemRandom,
     log = silentLog,
   } = options;
+  const storage =
+    options.folder === undefined
+      ? undefined
+      : await openStorage(options.folder, {
+          clock,
+          log,
+          ...(options.logBytesMax !== undefined && { logBytesMax: options.logBytesMax }),
+          firstZxid: (used) => firstZxid(clock.wallMs(), used),
+        });
   const core = new ServerCore({
     clock,
     random,
     log,
+    ...(storage && { recovered: storage.recovered, journal: storage.store }),
     ...(options.limits && { limits: options.limits }),
     ...(options.ttlNodes !== undefined && { ttlNodes: options.ttlNodes }),
     ...(options.superDigest !== undefined && { superDigest: options.superDigest }),
+    ...(options.fourLetterWords !== undefined && { fourLetterWords: options.fourLetterWords }),
   });
+  storage?.store.serve(core);
   const ticker = new Ticker(core, clock);
   const listener = new TcpListener(core, { tls: options.tls, onStep: () => ticker.arm() });
-  await listener.listen(options.socketPath === undefined ? { host, port } : { path: options.socketPath });
+  try {
+    await listener.listen(options.socketPath === undefined ? { host, port } : { path: options.socketPath });
+  } catch (error) {
+    await storage?.close();
+    throw error;
+  }
   ticker.arm();
   const stop = async () => {
     ticker.stop();
     await listener.close();
+    await storage?.close();
   };
   const listening = listener.port ?? 0;
+  if (listener.port !== undefined)
+    core.listening = options.tls ? { securePort: listening } : { port: listening };
   return { host, port: listening, connectString: `${host}:${listening}`, stop, [Symbol.asyncDispose]: stop };
 }
 

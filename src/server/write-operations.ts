@@ -1,4 +1,5 @@
 import { createFlags, permissions, TTL_MS_MAX } from '../protocol/constants.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
 import type { MultiOp, MultiResult } from '../protocol/multi.ts';
 import { parentOf, pathFault } from '../protocol/paths.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
@@ -164,6 +165,8 @@ export class WriteOperations {
         if (!(error instanceof Refusal)) throw error;
         const failedAt = done.length;
         undo();
+        // What cannot be read is no operation that failed, and the multi with it is none.
+        if (error.serverCode === errorCodes['marshalling-error']) throw error;
         const result = ops.map((_, index): MultiResult => {
           const err = index < failedAt ? 0 : index === failedAt ? error.serverCode : -2;
           return { kind: 'error', err };

@@ -1,0 +1,20 @@
+/** A file that only grows. */
+export interface AppendFile {
+  write(bytes: Buffer): Promise<void>;
+  /** Resolves when everything written is on disk. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One folder of files, as the log and the snapshots need it: a real one, or a simulated one that can lose power. */
+export interface Folder {
+  list(): Promise<string[]>;
+  read(name: string): Promise<Buffer>;
+  /** Makes a new file; that it is there is on disk when this resolves. Fails if it exists. */
+  create(name: string): Promise<AppendFile>;
+  /** Cuts a file to its first `bytes` bytes, on disk. */
+  truncate(name: string, bytes: number): Promise<void>;
+  /** Gives a file another name, replacing what had it, on disk. */
+  rename(from: string, to: string): Promise<void>;
+  remove(name: string): Promise<void>;
+}

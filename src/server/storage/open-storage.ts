@@ -1,0 +1,43 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { DiskFolder } from './disk-folder.ts';
+import { lockFolder } from './folder-lock.ts';
+import { type Recovered, Store } from './store.ts';
+
+const LOG_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A folder that is open: what was in it, where to put more, and how to close it. */
+export interface Storage {
+  readonly store: Store;
+  readonly recovered: Recovered;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a server's folder, keeping every other server out of it.
+ *
+ * @throws FolderInUseError, CorruptLogError
+ */
+export async function openStorage(
+  path: string,
+  options: {
+    readonly clock: Clock;
+    readonly log: Log;
+    readonly logBytesMax?: number;
+    firstZxid(used: bigint): bigint;
+  },
+): Promise<Storage> {
+  const folder = await DiskFolder.open(path);
+  const unlock = await lockFolder(path);
+  try {
+    const { store, recovered } = await Store.open(folder, { logBytesMax: LOG_BYTES_MAX, ...options });
+    const close = async () => {
+      await store.close();
+      await unlock();
+    };
+    return { store, recovered, close };
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
+}
