@@ -598,7 +598,9 @@ export class SessionMachine {
     if (this.#link.kind !== 'down' && this.#link.kind !== 'gone') this.#effects.push({ kind: 'hang-up' });
     this.#endLeases(errorFor('unknown'));
     this.#moveLink({ kind: 'gone' });
-    this.#become(state, errorFor('unknown'));
+    // Refused credentials have had no effect, whatever became of the requests behind them.
+    const refused = state.kind === 'lost' && state.cause === 'auth-failed';
+    this.#become(state, errorFor(refused ? 'not-applied' : 'unknown'));
     const { flushed, unsent } = this.#pipeline.takeAll();
     for (const request of flushed) this.#fail(request, errorFor('unknown'));
     for (const request of unsent) this.#fail(request, errorFor('not-applied'));
