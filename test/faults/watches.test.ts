@@ -17,7 +17,9 @@ const SESSION_MS = 30_000;
 
 describe('watches over a reconnect', () => {
   // 4 MB of paths: in one frame they would cost the connection, and the next one, and the next one.
-  test('are restored by the thousand without a storm, and each fires exactly once', async () => {
+  test('are restored by the thousand without a storm, and each fires exactly once', {
+    timeout: 90_000,
+  }, async () => {
     await using _ends = looseEnds();
     await using proxy = await FaultProxy.start({ target: sharedStandalone() });
     await using observer = await connect(sharedStandalone().connectString);
