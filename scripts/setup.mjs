@@ -29,7 +29,8 @@ export function run(command, args, options = {}) {
 export function installNpmPackages() {
   if (existsSync(`${root}node_modules/.package-lock.json`) && sameLock()) return;
   console.log('setup: installing npm packages');
-  run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
+  // Not `npm ci`: it refuses a lock file made where binaries for other platforms could not be had.
+  run('npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']);
 }
 
 /** npm leaves a copy of the lock file it installed by; packages that are optional elsewhere are left out of it. */
