@@ -7,6 +7,8 @@ import type { AuthPacket } from '../protocol/records.ts';
 import { OwnRequest, type SessionRequest } from './session-request.ts';
 
 const XID_MAX = 2 ** 31 - 1;
+/** By how much the setWatches request that sets a watch again is longer than the read that set it first. */
+const RESTORED_WATCH_BYTES = 8 + 8 + 5 * 4 + 4 - (8 + 4 + 1);
 /** A read whose connection dies under it this often is given up: it may be what kills the connection. */
 const ATTEMPTS_MAX = 4;
 
@@ -149,15 +151,17 @@ export class RequestPipeline {
     this.#out.endFrame(mark);
   }
 
-  #encode(out: JuteWriter, mark: number, { xid, operation, record }: SessionRequest): void {
+  #encode(out: JuteWriter, mark: number, { xid, operation, record, watch }: SessionRequest): void {
     out.int(xid);
     out.int(operation.opcode);
     operation.request.write(out, record);
     const frameBytes = out.endFrame(mark);
-    if (frameBytes > this.#requestBytesMax) {
+    const bytesMax = this.#requestBytesMax - (watch ? RESTORED_WATCH_BYTES : 0);
+    if (frameBytes > bytesMax) {
       out.dropFrame(mark);
+      const what = watch ? 'a request with a watch' : 'a request';
       throw new RangeError(
-        `${operation.name}: a request of ${frameBytes} bytes; a server accepts at most ${this.#requestBytesMax}`,
+        `${operation.name}: ${what} of ${frameBytes} bytes; a server accepts at most ${bytesMax}`,
       );
     }
   }

@@ -453,6 +453,16 @@ describe('requests', () => {
     expect(world.machine.pendingCount).toBe(1);
   });
 
+  test('with a watch that could not be set again after a reconnect are refused', () => {
+    const world = new World({ requestBytesMax: 200 });
+    world.connect();
+    const path = `/${'a'.repeat(180)}`;
+    const watched = get(path, () => {}) as unknown as SessionRequest;
+    expect(() => world.handle({ kind: 'request-made', request: watched })).toThrow(/a request with a watch/);
+    world.request(get(path));
+    expect(sentFrames(world.flush())).toHaveLength(1);
+  });
+
   test('given up while queued are never sent; given up in flight are read past', () => {
     const world = new World();
     world.handle({ kind: 'start' });

@@ -7,6 +7,7 @@ import { RequestHeader, SetWatches } from '../../src/protocol/records.ts';
 import { FaultProxy } from '../../src/testing.ts';
 import { connect, ops, type WatchEvent, type ZooKeeper } from '../../src/zookeeper.ts';
 import { looseEnds } from '../support/loose-ends.ts';
+import { BLANK_STAT, RawServer } from '../support/raw-server.ts';
 import { sharedStandalone } from '../support/shared-servers.ts';
 import { until } from '../support/until.ts';
 
@@ -72,6 +73,28 @@ describe('watches over a reconnect', () => {
     await until('all events', () => fired.length === paths.length);
     expect(Math.max(...frames.map(({ bytes }) => bytes))).toBeLessThanOrEqual(10_000);
     expect(proxy.acceptedCount).toBe(2);
+  });
+
+  // A read of such a path just fits into a request; the request that restores its watch is a little longer.
+  test('on a path so long that it cannot be restored do not cost the client', async () => {
+    await using _ends = looseEnds();
+    const requestBytesMax = 1_000;
+    const longPath = `/${'x'.repeat(requestBytesMax - 8 - 4 - 1 - 1)}`;
+    await using server = await RawServer.start(async (connection) => {
+      await connection.grant();
+      for await (const request of connection.requests()) {
+        const reply = request.operation === 'getData' ? { data: null, stat: BLANK_STAT } : { path: '/' };
+        connection.answer(request, request.operation === 'setWatches' ? undefined : reply);
+      }
+    });
+    await using zk = await connect(server.connectString, { requestBytesMax });
+    const watched = (async () => zk.get(longPath, { watch: () => {} }))();
+    // Refusing the watch at once would be as good as living without it later.
+    await watched.catch((reason: unknown) => expect(reason).toBeInstanceOf(RangeError));
+    server.connections[0]!.destroy();
+    await until('another connection', () => server.connections.length === 2);
+    await zk.sync('/', { timeoutMs: 5_000 });
+    expect(server.connections).toHaveLength(2);
   });
 
   // The answer to the first frame says how new the server is. A client that takes that for what it has seen
