@@ -116,6 +116,16 @@ function isSequential(flags: number): boolean {
   );
 }
 
+/** The operations in the form they are sent in; what did not come out of `ops` is refused. */
+export function wiresOf<Op>(given: readonly { readonly wire: Op }[], name: string): Op[] {
+  return given.map((op, index) => {
+    if (op?.wire) return op.wire;
+    throw new TypeError(
+      `${name}: operation ${index} was not made by ops.create, ops.check or one of their siblings`,
+    );
+  });
+}
+
 /** Puts a chroot in front of an operation's path. */
 export function rooted<Op extends MultiOp | MultiReadOp>(op: Op, chroot: Chroot): Op {
   const { request } = op;
