@@ -338,7 +338,8 @@ export class ZooKeeper implements AsyncDisposable {
       {
         operation: operations.multi,
         record: wiresOf(writes, 'multi').map((wire) => rooted(wire, this.#chroot)),
-        shape: (reply) => shapeMulti(writes, reply, this.#chroot) as MultiResults<Ops>,
+        shape: (reply, zxid) =>
+          shapeMulti(writes, reply, { chroot: this.#chroot, zxid }) as MultiResults<Ops>,
       },
       options,
     );
@@ -462,6 +463,17 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#requester.request({ operation: operations.removeWatches, record, path, shape }, options);
   }
 
+  /**
+   * Takes one listener's one-shot watch away, at the server too if it was the last on that path. Does nothing if it
+   * is not there, or has fired. Other listeners lose nothing: one whose watch was being set at that very moment is
+   * told `watch-removed`.
+   */
+  unwatch(path: string, kind: 'data' | 'exists' | 'children', listener: WatchListener): Promise<void> {
+    const watcher = this.#watchers.get(listener);
+    if (!watcher) return Promise.resolve();
+    return this.#removeWatcher(this.session, { kind, path: this.#path(path), watcher });
+  }
+
   /** Whether the server has a watch of this type by this connection on the path. */
   hasWatches(path: string, type: WatchType = 'any', options: RequestOptions = {}): Promise<boolean> {
     checkChoice('type', type, watchTypes);
@@ -572,8 +584,12 @@ export class ZooKeeper implements AsyncDisposable {
     if (!watches.forget(kind, path, watcher) || watches.watches(path)) return;
     try {
       const record = { path, type: watchTypes.any };
+      // A watch that was on its way when this was sent has been taken away with ours.
+      const shape = () => {
+        for (const other of watches.removeAll(path, 'any')) other({ type: 'watch-removed', path });
+      };
       await this.#requester.request(
-        { operation: operations.removeWatches, record, path, shape: () => undefined },
+        { operation: operations.removeWatches, record, path, shape },
         { session },
       );
     } catch (error) {
