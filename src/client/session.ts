@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
@@ -21,6 +22,7 @@ export class Session {
     this.#machine = driver.machine;
     this.#clock = clock;
     this.#onListenerError = onListenerError;
+    setMaxListeners(0, this.#lost.signal); // Everything that waits in this session listens to it.
   }
 
   /** The server's number for it; 0n until it is granted. */
