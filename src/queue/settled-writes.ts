@@ -28,6 +28,17 @@ export async function untilSettled(attempt: () => Promise<unknown>): Promise<voi
   }
 }
 
+/** Asks until there is an answer. A read that several connections in a row left open is given up by the client. */
+export async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isInterrupted(error)) throw error;
+    }
+  }
+}
+
 /** Deletes a node of this session's for sure; that it is gone already is fine. */
 export function deleteForSure(zk: ZooKeeper, path: string, session: Session): Promise<void> {
   return untilSettled(async () => {

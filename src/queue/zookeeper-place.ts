@@ -15,7 +15,13 @@ import type {
   QueueView,
 } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
-import { deleteForSure, isSessionOver, untilSettled } from './settled-writes.ts';
+import {
+  deleteForSure,
+  isInterrupted,
+  isSessionOver,
+  untilAnswered,
+  untilSettled,
+} from './settled-writes.ts';
 
 /** What anyone may write into a holder's node to ask for the lock, as Curator's `Revoker` does. */
 export const REVOKE_MARK = '__REVOKE__';
@@ -80,7 +86,7 @@ export class ZooKeeperPlace implements Place {
   }
 
   view(): Promise<QueueView> {
-    return this.#facts.queue.viewIn(this.#facts.session);
+    return untilAnswered(() => this.#facts.queue.viewIn(this.#facts.session));
   }
 
   attend(events: PlaceEvents): void {
@@ -108,15 +114,15 @@ export class ZooKeeperPlace implements Place {
     };
     this.#hold ??= session.hold();
     // In one write, in this order: the own node, the baton, the one ahead.
-    this.#watchSelf().catch(told.reject);
-    const watching: Promise<unknown>[] = baton ? [zk.exists(batonPath, { watch: onBaton, session })] : [];
-    watching.push(
-      zk.get(aheadPath, { watch: onAhead, session }).catch((error) => {
-        if (!isServerError(error, 'no-node')) throw error;
-        told.resolve('gone');
-      }),
-    );
-    for (const each of watching) each.catch(told.reject);
+    const watching: Promise<unknown>[] = [this.#watchSelf()];
+    if (baton) watching.push(zk.exists(batonPath, { watch: onBaton, session }));
+    watching.push(zk.get(aheadPath, { watch: onAhead, session }));
+    for (const each of watching) {
+      each.catch((error) => {
+        if (isServerError(error, 'no-node') || isInterrupted(error)) told.resolve('gone');
+        else told.reject(error);
+      });
+    }
     try {
       return await orAbort(orAbort(told.promise, this.lost), signal);
     } finally {
@@ -145,6 +151,8 @@ export class ZooKeeperPlace implements Place {
         );
         if (accept(view)) return view;
         await orAbort(orAbort(changed.promise, this.lost), signal);
+      } catch (error) {
+        if (!isInterrupted(error)) throw error;
       } finally {
         void listing.then(
           () => zk.unwatch(queue.path, 'children', onChange),
@@ -189,7 +197,7 @@ export class ZooKeeperPlace implements Place {
       this.#hold = undefined;
       if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;
       hold.release();
-      await zk.sync('/', { session });
+      await untilAnswered(() => zk.sync('/', { session }));
     }
   }
 
@@ -246,7 +254,8 @@ export class ZooKeeperPlace implements Place {
     const { zk } = this.#store;
     const { session } = this.#facts;
     try {
-      const { data } = await zk.get(this.path, { watch: (event) => this.#selfChanged(event), session });
+      const watch = (event: WatchEvent) => this.#selfChanged(event);
+      const { data } = await untilAnswered(() => zk.get(this.path, { watch, session }));
       if (data?.toString('latin1') === REVOKE_MARK && !this.#revoked) {
         this.#revoked = true;
         this.#events?.revoked();

@@ -5,7 +5,7 @@ import { isServerError } from '../protocol/errors.ts';
 import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
 import type { Joined, JoinRequest, LockQueue, QueueEntry, QueueView } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
-import { deleteForSure, isInterrupted } from './settled-writes.ts';
+import { deleteForSure, isInterrupted, untilAnswered } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 /** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
@@ -176,7 +176,13 @@ class Entrance {
     );
     try {
       const views = await Promise.all(
-        this.#queues.map(async (queue, index) => queue.read(await listings[index]!, this.#session)),
+        this.#queues.map(async (queue, index) => {
+          const listed = listings[index]!.catch((error) => {
+            if (!isInterrupted(error)) throw error;
+            return untilAnswered(() => this.#store.zk.children(queue.path, { session: this.#session }));
+          });
+          return queue.read(await listed, this.#session);
+        }),
       );
       return places.map(([place, ...others], index) => ({ place: place!, others, view: views[index]! }));
     } catch (error) {
