@@ -119,8 +119,9 @@ export class MemoryClient {
   }
 }
 
+const out = new JuteWriter();
+
 export function frameOf(write: (out: JuteWriter) => void): Buffer {
-  const out = new JuteWriter();
   const mark = out.beginFrame();
   write(out);
   out.endFrame(mark);

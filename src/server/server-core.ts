@@ -126,6 +126,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
   get zxid(): bigint {
     return this.#zxid;
   }
+  /** Requests that are handled and wait for the disk. */
+  get outstandingCount(): number {
+    return this.#intake.outstandingCount;
+  }
   get nowMs(): number {
     return this.#clock.nowMs();
   }

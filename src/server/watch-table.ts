@@ -81,6 +81,12 @@ export class WatchTable<W> {
     return this.#pathBytes;
   }
 
+  pathBytesOf(watcher: W): number {
+    let bytes = 0;
+    for (const path of this.#pathsOf.get(watcher) ?? []) bytes += path.length;
+    return bytes;
+  }
+
   get count(): number {
     return this.#data.count + this.#children.count;
   }
