@@ -170,7 +170,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** The peer has taken some of its output. */
   drained(connection: ServerConnection): void {
-    if (!connection.stalledBy) return;
+    if (connection.stalledBy !== 'output') return;
     this.#intake.work(connection);
     this.#flush();
   }
