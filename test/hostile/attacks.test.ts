@@ -21,8 +21,8 @@ const LIMITS = {
   lingerMs: 1_000,
 } as const;
 /** In two megabytes. */
-const PINGS = 60_000;
-const PADDED_PINGS = 650;
+const PINGS = 30_000;
+const PADDED_PINGS = 850;
 /** How late the server may be with something that it does by the clock. */
 const LATE_MS = 8_000;
 
