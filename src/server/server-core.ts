@@ -13,7 +13,7 @@ import { xids } from '../protocol/operations.ts';
 import type { Codec } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
-import { Admission } from './admission.ts';
+import { Admission, type Leave } from './admission.ts';
 import { DataTree, kindOf, type Moment, ttlOf, type Undo } from './data-tree.ts';
 import {
   answerFourLetterWord,
@@ -66,8 +66,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly watches = new WatchTable<ServerConnection>();
   readonly sessions: SessionTable<ServerConnection>;
   readonly connections = new Set<ServerConnection>();
-  /** Whoever carries bytes between sockets and this asks here first. */
-  readonly admission: Admission;
+  readonly #admission: Admission;
   readonly writes: WriteOperations;
   readonly reads: ReadOperations;
   readonly superDigest: string | undefined;
@@ -98,7 +97,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   constructor(options: ServerCoreOptions) {
     const { clock, random = systemRandom, log = silentLog } = options;
     this.limits = limitsFrom(options.limits);
-    this.admission = new Admission(this.limits);
+    this.#admission = new Admission(this.limits);
     this.#clock = clock;
     this.#log = log;
     this.superDigest = options.superDigest;
@@ -135,6 +134,13 @@ export class ServerCore implements HandlerContext, StoreOwner {
   }
 
   // Connections
+
+  /** A place for a socket from this address, to be given back when it is closed; undefined if there is none left. */
+  admit(address: string): Leave | undefined {
+    const leave = this.#admission.enter(address);
+    if (!leave) this.#log('warn', 'too many connections', { address });
+    return leave;
+  }
 
   /** Takes a connection on that was admitted. */
   accept(link: ServerLink, peer: Peer): ServerConnection {

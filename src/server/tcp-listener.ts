@@ -66,7 +66,7 @@ export class TcpListener {
   }
 
   #admit(socket: Socket): void {
-    const leave = this.#core.admission.enter(addressOf(socket));
+    const leave = this.#core.admit(addressOf(socket));
     if (!leave) return void socket.destroy();
     this.#sockets.add(socket);
     socket.on('error', () => socket.destroy());
