@@ -3,8 +3,9 @@ import { type ServerOptions, startServer } from 'holdfast/server';
 
 /** What the server's process says of itself. */
 export type EmbeddedAnswer =
-  | { readonly kind: 'listening'; readonly port: number; readonly startedInMs: number }
-  | { readonly kind: 'memory'; readonly heapBytes: number; readonly bufferBytes: number };
+  | { readonly kind: 'listening'; readonly port: number }
+  /** Heap and what hangs off it, after full collections. */
+  | { readonly kind: 'memory'; readonly liveBytes: number };
 
 /** What it is told. */
 export type EmbeddedOrder =
@@ -18,10 +19,9 @@ let stop: (() => Promise<void>) | undefined;
 process.on('message', async (order: EmbeddedOrder) => {
   switch (order.kind) {
     case 'start': {
-      const startedAtMs = performance.now();
       const server = await startServer(order.options);
       stop = () => server.stop();
-      answer({ kind: 'listening', port: server.port, startedInMs: performance.now() - startedAtMs });
+      answer({ kind: 'listening', port: server.port });
       return;
     }
     case 'tell-memory': {
@@ -30,7 +30,7 @@ process.on('message', async (order: EmbeddedOrder) => {
         await new Promise((resolve) => setImmediate(resolve));
       }
       const { heapUsed, external } = process.memoryUsage();
-      answer({ kind: 'memory', heapBytes: heapUsed, bufferBytes: external });
+      answer({ kind: 'memory', liveBytes: heapUsed + external });
       return;
     }
     case 'stop':

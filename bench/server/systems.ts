@@ -1,8 +1,9 @@
 // The servers that are measured, under one face, each in a process of its own.
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { ServerOptions } from 'holdfast/server';
 import { type ZooKeeperOptions, ZooKeeperProcess } from '../../test/support/zookeeper-process.ts';
 import type { EmbeddedAnswer, EmbeddedOrder } from './embedded-process.ts';
@@ -21,10 +22,10 @@ export interface System {
   readonly name: string;
   readonly connectString: string;
   readonly pid: number;
-  /** How long it took from its process's being there to serving; the embedded server leaves out loading Node. */
+  /** How long it took from starting its process to serving. */
   readonly startedInMs: number;
-  /** Live heap after a full collection, and buffers outside it; undefined where it cannot be told. */
-  memory(): Promise<{ readonly heapBytes: number; readonly bufferBytes: number } | undefined>;
+  /** What is in use after a full collection: for Node with the buffers outside the heap, for Java the heap. */
+  liveBytes(): Promise<number>;
   /** Ends it in an orderly way, keeping its data. */
   stop(): Promise<void>;
 }
@@ -34,6 +35,7 @@ export async function startEmbedded(
   options: ServerOptions,
   nodeFlags: string[] = [],
 ): Promise<System> {
+  const startedAtMs = performance.now();
   const child = fork(fileURLToPath(new URL('./embedded-process.ts', import.meta.url)), {
     execArgv: [...process.execArgv, '--expose-gc', ...nodeFlags],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -44,8 +46,8 @@ export async function startEmbedded(
     name,
     connectString: `127.0.0.1:${listening.port}`,
     pid: child.pid!,
-    startedInMs: listening.startedInMs,
-    memory: () => ask(child, { kind: 'tell-memory' }, 'memory'),
+    startedInMs: performance.now() - startedAtMs,
+    liveBytes: async () => (await ask(child, { kind: 'tell-memory' }, 'memory')).liveBytes,
     async stop() {
       child.send({ kind: 'stop' } satisfies EmbeddedOrder);
       if (child.exitCode === null) await once(child, 'exit');
@@ -81,9 +83,17 @@ export async function serveAgain(
     connectString: process.connectString,
     pid: process.pid!,
     startedInMs: performance.now() - startedAtMs,
-    memory: () => Promise.resolve(undefined),
+    liveBytes: () => javaHeapBytes(process.pid!),
     stop: () => process.stop(),
   };
+}
+
+/** A histogram of the live objects collects the others first. */
+async function javaHeapBytes(pid: number): Promise<number> {
+  const { stdout } = await promisify(execFile)('jcmd', [String(pid), 'GC.class_histogram'], {
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  return Number(/^Total\s+\d+\s+(\d+)/m.exec(stdout)?.[1]);
 }
 
 async function ask<K extends EmbeddedAnswer['kind']>(
