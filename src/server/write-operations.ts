@@ -15,6 +15,7 @@ import {
   ttlOwner,
   type Undo,
 } from './data-tree.ts';
+import { SharedAcls } from './shared-acls.ts';
 import type { NodeChange } from './watch-table.ts';
 
 /** Who asks, and for what session: all that a write may depend on besides the tree. */
@@ -52,6 +53,7 @@ type CreateRequest = Extract<MultiOp, { op: 'create' }>['request'];
 export class WriteOperations {
   readonly #tree: DataTree;
   readonly #limits: WriteLimits;
+  readonly #acls = new SharedAcls();
 
   constructor(tree: DataTree, limits: WriteLimits) {
     this.#tree = tree;
@@ -67,7 +69,7 @@ export class WriteOperations {
     const { path, data, flags } = request;
     const { sequential, owner } = this.#creation(flags, kind, asker);
     if (!path.includes('/') || path.includes('\0')) throw new Refusal('bad-arguments');
-    const acl = normalizeAcl(request.acl, asker.identities);
+    const acl = this.#acls.share(normalizeAcl(request.acl, asker.identities));
     const parentPath = parentOf(path);
     const parent = this.#existing(parentPath);
     this.#allow(parent, permissions.create, asker);
@@ -136,7 +138,7 @@ export class WriteOperations {
   ): Written<Stat> {
     const { path, version } = request;
     if (pathFault(path)) throw new Refusal('bad-arguments');
-    const acl = normalizeAcl(request.acl, asker.identities);
+    const acl = this.#acls.share(normalizeAcl(request.acl, asker.identities));
     const node = this.#existing(path);
     this.#allow(node, permissions.admin, asker);
     checkVersion(version, node.aversion);
