@@ -16,7 +16,11 @@ export class Refusal extends Error {
   readonly serverCode: number;
 
   constructor(condition: keyof typeof errorCodes) {
+    // Clients are refused all the time, and nobody reads where in here: the stack would cost more than the request.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(condition);
+    Error.stackTraceLimit = stackTraceLimit;
     this.serverCode = errorCodes[condition];
   }
 }

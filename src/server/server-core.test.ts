@@ -22,6 +22,9 @@ class StillClock implements Clock {
   endOfTick(): never {
     throw new Error('the core has no timers');
   }
+  afterInput(): never {
+    throw new Error('the core has no timers');
+  }
 }
 
 /** A disk that takes things when it is told to. */

@@ -17,6 +17,7 @@ import {
   type Undo,
 } from './data-tree.ts';
 import type { ServerLimits } from './server-limits.ts';
+import { SharedAcls } from './shared-acls.ts';
 import type { NodeChange } from './watch-table.ts';
 
 /** Who asks, and for what session: all that a write may depend on besides the tree. */
@@ -54,6 +55,7 @@ type CreateRequest = Extract<MultiOp, { op: 'create' }>['request'];
 export class WriteOperations {
   readonly #tree: DataTree;
   readonly #limits: WriteLimits;
+  readonly #acls = new SharedAcls();
 
   constructor(tree: DataTree, limits: WriteLimits) {
     this.#tree = tree;
@@ -244,7 +246,7 @@ export class WriteOperations {
     if (aclBytesOf(given ?? []) > aclBytesMax) throw new Refusal('invalid-acl');
     const acl = normalizeAcl(given, identities);
     if (aclBytesOf(acl) > aclBytesMax) throw new Refusal('invalid-acl');
-    return acl;
+    return this.#acls.share(acl);
   }
 
   #fits(data: Uint8Array | null, growth: number): void {

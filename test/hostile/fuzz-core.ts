@@ -53,6 +53,9 @@ class SteppedClock implements Clock {
   endOfTick(): never {
     throw new Error('the core has no timers');
   }
+  afterInput(): never {
+    throw new Error('the core has no timers');
+  }
 }
 
 /** One client that sends whatever it likes, and knows what answers it is owed. */
