@@ -93,6 +93,7 @@ function world() {
     zxid: 0xdbn,
     startedAtMs: 1_000,
     listening: { port: 2181 },
+    disk: undefined,
   };
   const asking = { asker, nowMs: NOW_MS, wallMs: WALL_MS, processFacts: () => FACTS };
   const ask = (word: FourLetterWord, allowed: readonly string[] | '*' = '*') =>

@@ -3,6 +3,7 @@ import type { DataTree } from './data-tree.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { ServerStatistics } from './server-statistics.ts';
 import type { SessionTable } from './session-table.ts';
+import type { DiskReport } from './storage/disk-report.ts';
 import type { WatchTable } from './watch-table.ts';
 
 /**
@@ -33,6 +34,8 @@ export interface Reported {
   readonly startedAtMs: number;
   /** Where clients reach it; undefined for what it does not listen on. */
   readonly listening: { readonly port?: number; readonly securePort?: number };
+  /** Undefined for a server in memory. */
+  readonly disk: DiskReport | undefined;
 }
 
 /** One asking: who asks, and when. */
@@ -74,7 +77,11 @@ const reports = {
   wchs: watchSummary,
   wchc: watchesBySession,
   wchp: watchesByPath,
-  dirs: () => 'datadir_size: 0\nlogdir_size: 0\n',
+  dirs: ({ disk }) => {
+    // Logs and snapshots share a folder, so each counts both, as in a ZooKeeper without a `dataLogDir`.
+    const bytes = disk?.bytes() ?? 0;
+    return `datadir_size: ${bytes}\nlogdir_size: ${bytes}\n`;
+  },
 } as const satisfies Record<string, Report>;
 
 /** One of the words. */
@@ -153,14 +160,16 @@ function monitor(server: Reported, { nowMs, processFacts }: Asking): string {
     .join('');
 }
 
-function configuration({ listening, limits }: Reported): string {
+function configuration({ listening, limits, disk }: Reported): string {
+  const folder = disk?.path ?? '';
+  const folderBytes = disk?.bytes() ?? 0;
   return lines({
     clientPort: listening.port ?? -1,
     secureClientPort: listening.securePort ?? -1,
-    dataDir: '',
-    dataDirSize: 0,
-    dataLogDir: '',
-    dataLogSize: 0,
+    dataDir: folder,
+    dataDirSize: folderBytes,
+    dataLogDir: folder,
+    dataLogSize: folderBytes,
     tickTime: limits.tickMs,
     maxClientCnxns: limits.connectionsPerAddressMax,
     minSessionTimeout: limits.sessionTimeoutMsMin,
@@ -355,7 +364,7 @@ function socketName({ peer }: ServerConnection): string {
 }
 
 /** As Java prints a long: no sign. */
-function hex(value: bigint): string {
+export function hex(value: bigint): string {
   return `0x${BigInt.asUintN(64, value).toString(16)}`;
 }
 

@@ -7,7 +7,7 @@ import { errorCodes } from '../protocol/error-codes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { Connect, Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
-import { xids } from '../protocol/operations.ts';
+import { type Operation, operationOf, xids } from '../protocol/operations.ts';
 import type { Codec } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
@@ -17,12 +17,14 @@ import {
   defaultFourLetterWords,
   type FourLetterWord,
   fourLetterWordOf,
+  hex,
 } from './four-letter-words.ts';
 import { ReadOperations } from './read-operations.ts';
 import { type Answer, type HandlerContext, RequestHandlers } from './request-handlers.ts';
 import { type Peer, ServerConnection, type ServerLink } from './server-connection.ts';
-import { ServerStatistics } from './server-statistics.ts';
+import { type DropKind, ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
+import type { DiskReport } from './storage/disk-report.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
 import type { Recovered, StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
@@ -75,7 +77,16 @@ export interface ServerCoreOptions {
   readonly recovered?: Recovered;
   /** Where transactions go before anyone may see their effect; nowhere if left out. */
   readonly journal?: Journal;
+  /** What operators may know of the folder, if there is one. */
+  readonly disk?: DiskReport;
 }
+
+/** Asked before a request is looked at: the word to refuse it with, or nothing. */
+export type Admission = (
+  sessionId: bigint,
+  operation: Operation,
+  request: JuteReader,
+) => keyof typeof errorCodes | undefined;
 
 const EVENT_NUMBERS = Object.fromEntries(
   Object.entries(eventTypes).map(([number, type]) => [type, Number(number)]),
@@ -100,7 +111,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly startedAtMs: number;
   /** Where clients reach this server, for operators to read: whoever listens says it. */
   listening: { readonly port?: number; readonly securePort?: number } = {};
-  readonly #fourLetterWords: readonly string[] | '*';
+  /** Who may refuse requests beforehand; nobody unless it is set. */
+  admission: Admission | undefined;
+  readonly disk: DiskReport | undefined;
+  /** The four-letter words that are answered. */
+  readonly fourLetterWords: readonly string[] | '*';
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #handlers: RequestHandlers;
@@ -124,7 +139,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#log = log;
     this.superDigest = options.superDigest;
     this.startedAtMs = clock.nowMs();
-    this.#fourLetterWords = options.fourLetterWords ?? defaultFourLetterWords;
+    this.fourLetterWords = options.fourLetterWords ?? defaultFourLetterWords;
+    this.disk = options.disk;
     this.tree = options.recovered?.tree ?? new DataTree();
     this.#journal = options.journal;
     this.sessions = new SessionTable({ random, tickMs: this.limits.tickMs, wallMs: clock.wallMs() });
@@ -156,7 +172,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
     let sameAddress = 0;
     for (const other of this.connections) if (other.peer.address === peer.address) sameAddress++;
     if (this.connections.size >= connectionsMax || sameAddress >= connectionsPerAddressMax) {
-      this.#log('warn', 'too many connections', { address: peer.address });
+      this.statistics.counts.refusedConnectionCount++;
+      this.#log('warn', 'connection refused', { address: peer.address, reason: 'too many connections' });
       link.destroy();
       return undefined;
     }
@@ -188,6 +205,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** The peer is gone. Its session stays, its watches do not. */
   closed(connection: ServerConnection): void {
+    if (!connection.over && connection.session) {
+      this.#log('info', 'connection closed', placeOf(connection));
+    }
     connection.over = true;
     this.connections.delete(connection);
     this.watches.forget(connection);
@@ -195,17 +215,23 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (connection.session?.connection === connection) connection.session.connection = undefined;
   }
 
-  #drop(connection: ServerConnection, reason: string): void {
-    this.#log('info', 'dropped a connection', { address: connection.peer.address, reason });
+  #drop(connection: ServerConnection, reason: string, kind: DropKind = 'protocol'): void {
+    this.statistics.counts.dropped[kind]++;
+    this.#log('info', 'connection dropped', { ...placeOf(connection), reason });
     connection.destroy();
     this.closed(connection);
+  }
+
+  /** Cuts a session's connection, if it has one. The session stays. */
+  disconnect(session: ServerSession<ServerConnection>): void {
+    if (session.connection) this.#drop(session.connection, 'cut by the operator', 'operator');
   }
 
   /** An operator's question: the answer is text, and the end of the connection. */
   #answerWord(connection: ServerConnection, word: FourLetterWord): void {
     connection.receivedCount++;
     this.statistics.receivedCount++;
-    const text = answerFourLetterWord(word, this.#fourLetterWords, this, {
+    const text = answerFourLetterWord(word, this.fourLetterWords, this, {
       asker: connection,
       nowMs: this.nowMs,
       wallMs: this.#clock.wallMs(),
@@ -224,8 +250,23 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (frame.byteLength < RequestHeader.bytesMin) return this.#drop(connection, 'a frame without a header');
     const { xid, type } = RequestHeader.read(input);
     const { session } = connection;
-    if (this.sessions.get(session.id) !== session) return this.#drop(connection, 'its session is over');
+    if (this.sessions.get(session.id) !== session) {
+      return this.#drop(connection, 'its session is over', 'session-over');
+    }
+    if (this.admission && this.#refused(connection, xid, type, input)) return;
     this.#handlers.handle(connection, { xid, opcode: type, input });
+  }
+
+  /** Whether the request was refused beforehand: it is answered then, and has had no effect. */
+  #refused(connection: ServerConnection, xid: number, opcode: number, input: JuteReader): boolean {
+    const { session } = connection;
+    const operation = operationOf(opcode);
+    const condition = operation && this.admission?.(session!.id, operation, input);
+    if (!operation || condition === undefined) return false;
+    this.sessions.touch(session!, this.nowMs);
+    const zxid = operation.writes ? this.nextMoment().zxid : this.#zxid;
+    this.answer(connection, xid, { zxid, err: errorCodes[condition] });
+    return true;
   }
 
   #handshake(connection: ServerConnection, input: JuteReader): void {
@@ -236,8 +277,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
       if (!(error instanceof ProtocolError)) throw error;
       return this.#drop(connection, 'not a connect request');
     }
+    this.statistics.counts.connectRequestCount++;
     // A client that has seen more than we know belongs to another server, or to a past we have lost.
-    if (request.lastZxidSeen > this.#zxid) return this.#drop(connection, 'it has seen a later transaction');
+    if (request.lastZxidSeen > this.#zxid) {
+      return this.#drop(connection, 'it has seen a later transaction', 'ahead');
+    }
     const { sessionTimeoutMsMin, sessionTimeoutMsMax } = this.limits;
     const timeoutMs = Math.min(sessionTimeoutMsMax, Math.max(sessionTimeoutMsMin, request.timeOut));
     const session =
@@ -250,6 +294,18 @@ export class ServerCore implements HandlerContext, StoreOwner {
       connection.lastOperation = 'openSession';
       connection.lastZxid = this.#zxid;
       this.#countAnswer(connection);
+      const renewed = request.sessionId !== 0n;
+      this.statistics.counts[renewed ? 'renewedSessionCount' : 'openedSessionCount']++;
+      this.#log('info', renewed ? 'session renewed' : 'session opened', {
+        ...placeOf(connection),
+        timeoutMs,
+      });
+    } else {
+      this.#log('info', 'session refused', {
+        session: hex(request.sessionId),
+        address: addressOf(connection),
+        reason: this.sessions.get(request.sessionId) ? 'wrong password' : 'it is over, or never was',
+      });
     }
     this.#send(connection, (out) =>
       Connected.write(out, {
@@ -280,7 +336,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
   ): ServerSession<ServerConnection> | undefined {
     const session = this.sessions.get(id);
     // Whoever asks, the connection that has it now is closed first, as clients that moved rely on.
-    if (session?.connection) this.#drop(session.connection, 'its session moved to another connection');
+    if (session?.connection) {
+      this.#drop(session.connection, 'its session moved to another connection', 'session-moved');
+    }
     if (!session || !password || !session.password.equals(password)) return undefined;
     session.timeoutMs = timeoutMs;
     this.sessions.touch(session, this.nowMs);
@@ -303,8 +361,28 @@ export class ServerCore implements HandlerContext, StoreOwner {
     for (const happening of written.happenings) this.#tell(happening, zxid);
   }
 
-  /** Ends a session: all its ephemeral nodes go in one transaction. */
+  /** Ends a session as its client wants it. */
   closeSession(session: ServerSession<ServerConnection>): Moment {
+    this.statistics.counts.closedSessionCount++;
+    this.#log('info', 'session closed', { session: hex(session.id) });
+    return this.#endSession(session);
+  }
+
+  /** Ends a session as if its time were over. */
+  expire(session: ServerSession<ServerConnection>): void {
+    this.#expire(session);
+    this.#flush();
+  }
+
+  #expire(session: ServerSession<ServerConnection>): void {
+    this.statistics.counts.expiredSessionCount++;
+    this.#log('info', 'session expired', { session: hex(session.id), timeoutMs: session.timeoutMs });
+    this.#endSession(session);
+    if (session.connection) this.#drop(session.connection, 'its session expired', 'session-over');
+  }
+
+  /** All its ephemeral nodes go in one transaction. */
+  #endSession(session: ServerSession<ServerConnection>): Moment {
     const moment = this.nextMoment();
     const removed = this.tree.ephemeralsOf(session.id).map((path) => this.writes.remove(path, moment));
     this.sessions.remove(session.id);
@@ -374,7 +452,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     for (const connection of this.#dirty) {
       connection.flush();
       if (connection.link.bufferedBytes > this.limits.outputBytesMax)
-        this.#drop(connection, 'it does not read');
+        this.#drop(connection, 'it does not read', 'not-reading');
     }
     this.#dirty.clear();
   }
@@ -400,7 +478,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#writeFault = error.message;
     for (const { undo } of this.#pending.reverse()) undo();
     this.#pending = [];
-    for (const connection of this.#holding) this.#drop(connection, 'the disk took no more');
+    for (const connection of this.#holding) this.#drop(connection, 'the disk took no more', 'disk');
     this.#holding.clear();
   }
 
@@ -426,14 +504,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   tick(): void {
     const { nowMs } = this;
-    for (const session of this.sessions.due(nowMs)) {
-      this.#log('info', 'session expired', { session: session.id });
-      this.closeSession(session);
-      if (session.connection) this.#drop(session.connection, 'its session expired');
-    }
+    for (const session of this.sessions.due(nowMs)) this.#expire(session);
     for (const connection of this.connections) {
       if (!connection.session && nowMs - connection.openedAtMs >= this.limits.handshakeMs) {
-        this.#drop(connection, 'no connect request in time');
+        this.#drop(connection, 'no connect request in time', 'handshake-time');
       }
     }
     if (nowMs >= this.#reapAtMs) {
@@ -467,10 +541,25 @@ export class ServerCore implements HandlerContext, StoreOwner {
     }
   }
 
+  /** Why writes are refused, while they are. */
+  get writeFault(): string | undefined {
+    return this.#writeFault;
+  }
+
   /** The code to refuse a write with, while the log cannot take any. */
   get writeRefusal(): number | undefined {
     return this.#writeFault === undefined ? undefined : errorCodes['system-error'];
   }
+}
+
+/** Who and where, as operators see it elsewhere: ids in ZooKeeper's form. */
+function placeOf(connection: ServerConnection): { session?: string; address: string } {
+  const { session } = connection;
+  return { ...(session && { session: hex(session.id) }), address: addressOf(connection) };
+}
+
+function addressOf({ peer }: ServerConnection): string {
+  return `${peer.address}:${peer.port}`;
 }
 
 /**

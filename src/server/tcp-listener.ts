@@ -17,7 +17,9 @@ export class TcpListener {
   readonly #core: ServerCore;
   readonly #onStep: () => void;
   readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  readonly #links = new Map<Socket, SocketLink>();
+  #closing = false;
+  #paused = false;
 
   constructor(
     core: ServerCore,
@@ -53,20 +55,35 @@ export class TcpListener {
   }
 
   async close(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
+    this.#closing = true;
+    for (const socket of this.#links.keys()) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
+  /** As if the process stood still: connections stay open and are accepted, nothing is read, nothing goes out. */
+  pause(): void {
+    this.#paused = true;
+    for (const link of this.#links.values()) link.hold();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    for (const link of this.#links.values()) link.letGo();
+  }
+
   #accept(socket: Socket): void {
-    this.#sockets.add(socket);
+    const link = new SocketLink(socket);
+    this.#links.set(socket, link);
+    if (this.#paused) link.hold();
     let connection: ServerConnection | undefined;
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
-      this.#sockets.delete(socket);
+      this.#links.delete(socket);
+      if (this.#closing) return; // The server is over: that its connections end is no news to the core.
       if (connection) this.#core.closed(connection);
       this.#onStep();
     });
-    connection = this.#core.accept(new SocketLink(socket), {
+    connection = this.#core.accept(link, {
       address: javaAddress(socket.remoteAddress ?? '127.0.0.1'),
       port: socket.remotePort ?? 0,
       identities: certificateIdentities(socket),
@@ -83,6 +100,8 @@ export class TcpListener {
 
 class SocketLink implements ServerLink {
   readonly #socket: Socket;
+  #paused = false;
+  #held = false;
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -98,10 +117,23 @@ class SocketLink implements ServerLink {
     this.#socket.destroy();
   }
   pause(): void {
+    this.#paused = true;
     this.#socket.pause();
   }
   resume(): void {
-    this.#socket.resume();
+    this.#paused = false;
+    if (!this.#held) this.#socket.resume();
+  }
+  /** Holds both directions up, whatever the core does meanwhile. */
+  hold(): void {
+    this.#held = true;
+    this.#socket.pause();
+    this.#socket.cork();
+  }
+  letGo(): void {
+    this.#held = false;
+    this.#socket.uncork();
+    if (!this.#paused) this.#socket.resume();
   }
   get bufferedBytes(): number {
     return this.#socket.writableLength;

@@ -1,6 +1,8 @@
+import { resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { DiskFolder } from './disk-folder.ts';
+import { type DiskReport, folderBytes } from './disk-report.ts';
 import { lockFolder } from './folder-lock.ts';
 import { type Recovered, Store } from './store.ts';
 
@@ -10,6 +12,7 @@ const LOG_BYTES_MAX = 64 * 1024 * 1024;
 export interface Storage {
   readonly store: Store;
   readonly recovered: Recovered;
+  readonly report: DiskReport;
   close(): Promise<void>;
 }
 
@@ -35,7 +38,13 @@ export async function openStorage(
       await store.close();
       await unlock();
     };
-    return { store, recovered, close };
+    const absolute = resolve(path);
+    const report: DiskReport = {
+      path: absolute,
+      statistics: store.statistics,
+      bytes: () => folderBytes(absolute),
+    };
+    return { store, recovered, report, close };
   } catch (error) {
     await unlock();
     throw error;

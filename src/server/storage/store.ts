@@ -5,6 +5,7 @@ import type { Journal, Transaction } from '../transaction.ts';
 import type { AppendFile, Folder } from './folder.ts';
 import { CorruptLogError, decodeLog, encodeTransaction, logHeader } from './log-format.ts';
 import { decodeSnapshot, encodeSnapshot, type SavedSession, type SavedState } from './snapshot-format.ts';
+import { SLOW_SYNC_MS, StoreStatistics } from './store-statistics.ts';
 
 export interface StoreOptions {
   readonly clock: Clock;
@@ -40,6 +41,7 @@ const TEMPORARY = 'snapshot.tmp';
  * A log that has grown long is followed by another and by a snapshot, written while service goes on.
  */
 export class Store implements Journal {
+  readonly statistics = new StoreStatistics();
   readonly #folder: Folder;
   readonly #options: StoreOptions;
   #owner: StoreOwner | undefined;
@@ -113,8 +115,9 @@ export class Store implements Journal {
         this.#waiting = [];
         const bytes = Buffer.concat(batch.map(encodeTransaction));
         await this.#file.write(bytes);
-        await this.#file.sync();
+        await this.#sync();
         this.#fileBytes += bytes.byteLength;
+        this.statistics.logBytes += bytes.byteLength;
         this.#durableZxid = batch.at(-1)!.zxid;
         this.#owner?.durable(this.#durableZxid);
         if (this.#fileBytes >= this.#options.logBytesMax && !this.#snapshotting) await this.#roll();
@@ -124,6 +127,15 @@ export class Store implements Journal {
     } finally {
       this.#pumping = undefined;
     }
+  }
+
+  async #sync(): Promise<void> {
+    const { clock, log } = this.#options;
+    const startedAtMs = clock.nowMs();
+    await this.#file.sync();
+    const tookMs = clock.nowMs() - startedAtMs;
+    this.statistics.synced(tookMs);
+    if (tookMs >= SLOW_SYNC_MS) log('warn', 'the disk is slow', { syncMs: Math.round(tookMs) });
   }
 
   /** After a failed write or fsync nobody knows what is on disk: nothing more is promised on top of it. */
@@ -148,10 +160,16 @@ export class Store implements Journal {
   }
 
   async #snapshot(state: SavedState, currentLog: string): Promise<void> {
+    const { clock, log } = this.#options;
+    const startedAtMs = clock.nowMs();
+    let bytes = 0;
     try {
       await this.#folder.remove(TEMPORARY);
       const file = await this.#folder.create(TEMPORARY);
-      for (const part of encodeSnapshot(state)) await file.write(part);
+      for (const part of encodeSnapshot(state)) {
+        await file.write(part);
+        bytes += part.byteLength;
+      }
       await file.sync();
       await file.close();
       // What it shows must be in the log first: a snapshot must never know more than was promised.
@@ -160,6 +178,9 @@ export class Store implements Journal {
       if (this.#durableZxid < state.zxid && this.#failed) return;
       const name = nameOf('snapshot', state.zxid);
       await this.#folder.rename(TEMPORARY, name);
+      const tookMs = clock.nowMs() - startedAtMs;
+      this.statistics.snapshotTaken({ zxid: state.zxid, wallMs: clock.wallMs(), bytes }, tookMs);
+      log('info', 'snapshot taken', { file: name, bytes, tookMs: Math.round(tookMs) });
       for (const old of await this.#folder.list()) {
         const kind = kindOf(old);
         if ((kind === 'snapshot' && old < name) || (kind === 'log' && old < currentLog))
@@ -167,7 +188,7 @@ export class Store implements Journal {
       }
     } catch (error) {
       // The log is still whole: a snapshot that could not be written costs time at the next start, nothing else.
-      this.#options.log('warn', 'a snapshot could not be written', { error });
+      log('warn', 'a snapshot could not be written', { error });
     }
   }
 }
