@@ -7,8 +7,8 @@ import {
   defaultFourLetterWords,
   type FourLetterWord,
   fourLetterWordOf,
-  VERSION_TEXT,
 } from './four-letter-words.ts';
+import { VERSION_TEXT } from './reported.ts';
 import { ServerConnection, type ServerLink } from './server-connection.ts';
 import { defaultLimits, ServerCore } from './server-core.ts';
 import { ServerStatistics } from './server-statistics.ts';
@@ -94,6 +94,7 @@ function world() {
     startedAtMs: 1_000,
     listening: { port: 2181 },
     disk: undefined,
+    writeFault: undefined,
   };
   const asking = { asker, nowMs: NOW_MS, wallMs: WALL_MS, processFacts: () => FACTS };
   const ask = (word: FourLetterWord, allowed: readonly string[] | '*' = '*') =>

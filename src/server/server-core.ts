@@ -17,9 +17,9 @@ import {
   defaultFourLetterWords,
   type FourLetterWord,
   fourLetterWordOf,
-  hex,
 } from './four-letter-words.ts';
 import { ReadOperations } from './read-operations.ts';
+import { hex } from './reported.ts';
 import { type Answer, type HandlerContext, RequestHandlers } from './request-handlers.ts';
 import { type Peer, ServerConnection, type ServerLink } from './server-connection.ts';
 import { type DropKind, ServerStatistics } from './server-statistics.ts';

@@ -1,9 +1,10 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
-import { hex } from './four-letter-words.ts';
+import { hex } from './reported.ts';
 import { firstZxid, ServerCore, type ServerLimits } from './server-core.ts';
 import { openStorage } from './storage/open-storage.ts';
+import { type AdminOptions, TcpAdmin } from './tcp-admin.ts';
 import { type ServerTlsOptions, TcpListener } from './tcp-listener.ts';
 import { Ticker } from './ticker.ts';
 
@@ -30,6 +31,11 @@ export interface ServerOptions {
    * clients, paths and the machine to anyone who can connect, and kazoo's `server_version()` needs envi.
    */
   readonly fourLetterWords?: readonly string[] | '*';
+  /**
+   * Answers operators over HTTP: `/commands` as ZooKeeper's AdminServer, `/metrics` for Prometheus, `/healthz`. Off if
+   * left out. `fourLetterWords` says which commands are answered here too.
+   */
+  readonly admin?: AdminOptions;
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -40,6 +46,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
   readonly connectString: string;
+  /** Where operators may ask over HTTP, e.g. `http://127.0.0.1:8080`; undefined if nowhere. */
+  readonly adminUrl: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -84,12 +92,20 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
     const listening = listener.port ?? 0;
     if (listener.port !== undefined)
       core.listening = options.tls ? { securePort: listening } : { port: listening };
+    const { host: adminHost = '127.0.0.1', port: adminPort = 0 } = options.admin ?? {};
+    let adminUrl: string | undefined;
+    if (options.admin) {
+      const admin = new TcpAdmin(core, { host: adminHost, clock, log });
+      adminUrl = await admin.listen(adminPort);
+      closers.push(() => admin.close());
+    }
     log('info', 'server started', {
       address: socketPath ?? addressText(host, listening),
       ...(core.disk && { folder: core.disk.path, recoveryMs: Math.round(recoveryMs) }),
       nodes: core.tree.nodeCount,
       sessions: core.sessions.count,
       zxid: hex(core.zxid),
+      ...(adminUrl !== undefined && { adminUrl }),
     });
     let stopped: Promise<void> | undefined;
     const stop = () => {
@@ -99,7 +115,7 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
       return stopped;
     };
     const connectString = addressText(host, listening);
-    const running = { host, port: listening, connectString, stop, [Symbol.asyncDispose]: stop };
+    const running = { host, port: listening, connectString, adminUrl, stop, [Symbol.asyncDispose]: stop };
     return { running, core, listener, ticker };
   } catch (error) {
     await closeAll();

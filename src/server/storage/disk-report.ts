@@ -12,10 +12,14 @@ export interface DiskReport {
 
 /** Synchronously, as operators' questions are answered within one step; a server's folder has a handful of files. */
 export function folderBytes(path: string): number {
-  let bytes = 0;
-  for (const name of readdirSync(path)) {
-    // A log or snapshot may be removed between the two calls.
-    bytes += statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    let bytes = 0;
+    for (const name of readdirSync(path)) {
+      // A log or snapshot may be removed between the two calls.
+      bytes += statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0;
+    }
+    return bytes;
+  } catch {
+    return 0; // A question must not end the server, not even if its folder is gone.
   }
-  return bytes;
 }
