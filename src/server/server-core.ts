@@ -81,11 +81,11 @@ export interface ServerCoreOptions {
   readonly disk?: DiskReport;
 }
 
-/** Asked before a request is looked at: the word to refuse it with, or nothing. */
+/** Asked with a request's bytes before they are looked at: what to refuse it with, or nothing. */
 export type Admission = (
   sessionId: bigint,
   operation: Operation,
-  request: JuteReader,
+  request: Buffer,
 ) => keyof typeof errorCodes | undefined;
 
 const EVENT_NUMBERS = Object.fromEntries(
@@ -253,15 +253,16 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (this.sessions.get(session.id) !== session) {
       return this.#drop(connection, 'its session is over', 'session-over');
     }
-    if (this.admission && this.#refused(connection, xid, type, input)) return;
+    if (this.admission && this.#refused(connection, xid, type, frame)) return;
     this.#handlers.handle(connection, { xid, opcode: type, input });
   }
 
   /** Whether the request was refused beforehand: it is answered then, and has had no effect. */
-  #refused(connection: ServerConnection, xid: number, opcode: number, input: JuteReader): boolean {
+  #refused(connection: ServerConnection, xid: number, opcode: number, frame: Buffer): boolean {
     const { session } = connection;
     const operation = operationOf(opcode);
-    const condition = operation && this.admission?.(session!.id, operation, input);
+    const condition =
+      operation && this.admission?.(session!.id, operation, frame.subarray(RequestHeader.bytesMin));
     if (!operation || condition === undefined) return false;
     this.sessions.touch(session!, this.nowMs);
     const zxid = operation.writes ? this.nextMoment().zxid : this.#zxid;
