@@ -82,7 +82,7 @@ export interface ServerCoreOptions {
 }
 
 /** Asked with a request's bytes before they are looked at: what to refuse it with, or nothing. */
-export type Admission = (
+export type RequestGate = (
   sessionId: bigint,
   operation: Operation,
   request: Buffer,
@@ -112,7 +112,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** Where clients reach this server, for operators to read: whoever listens says it. */
   listening: { readonly port?: number; readonly securePort?: number } = {};
   /** Who may refuse requests beforehand; nobody unless it is set. */
-  admission: Admission | undefined;
+  requestGate: RequestGate | undefined;
   readonly disk: DiskReport | undefined;
   /** The four-letter words that are answered. */
   readonly fourLetterWords: readonly string[] | '*';
@@ -253,7 +253,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (this.sessions.get(session.id) !== session) {
       return this.#drop(connection, 'its session is over', 'session-over');
     }
-    if (this.admission && this.#refused(connection, xid, type, frame)) return;
+    if (this.requestGate && this.#refused(connection, xid, type, frame)) return;
     this.#handlers.handle(connection, { xid, opcode: type, input });
   }
 
@@ -262,7 +262,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     const { session } = connection;
     const operation = operationOf(opcode);
     const condition =
-      operation && this.admission?.(session!.id, operation, frame.subarray(RequestHeader.bytesMin));
+      operation && this.requestGate?.(session!.id, operation, frame.subarray(RequestHeader.bytesMin));
     if (!operation || condition === undefined) return false;
     this.sessions.touch(session!, this.nowMs);
     const zxid = operation.writes ? this.nextMoment().zxid : this.#zxid;

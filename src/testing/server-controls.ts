@@ -123,7 +123,7 @@ export function controlsOf({ core, listener, ticker }: AssembledServer): ServerC
     return session;
   };
 
-  core.admission = (sessionId, operation, request) => {
+  core.requestGate = (sessionId, operation, request) => {
     for (const each of standing) {
       if (!matches(each.rule, sessionId, operation, request)) continue;
       each.left--;

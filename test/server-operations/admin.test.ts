@@ -300,6 +300,13 @@ describe('who may ask, and what', () => {
     expect(response.statusCode).toBe(status);
   });
 
+  test('at an address of IPv6', async () => {
+    await using server = await startServer({ host: '::1', admin: { host: '::1' } });
+    await using _zk = await connect(server.connectString);
+    expect(server.connectString).toMatch(/^\[::1\]:\d+$/);
+    expect((await fetch(`${server.adminUrl}/healthz`)).status).toBe(200);
+  });
+
   test('under the name it was given', async () => {
     await using server = await startServer({ admin: { host: 'localhost' } });
     expect(server.adminUrl).toMatch(/^http:\/\/localhost:\d+$/);
