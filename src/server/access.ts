@@ -55,9 +55,11 @@ export function normalizeAcl(acl: readonly Acl[] | null, identities: readonly Id
 }
 
 function withoutDuplicates(acl: readonly Acl[]): Acl[] {
-  const isSame = (a: Acl, b: Acl) =>
-    a.perms === b.perms && a.id.scheme === b.id.scheme && a.id.id === b.id.id;
-  return acl.filter((entry, index) => acl.findIndex((other) => isSame(other, entry)) === index);
+  const seen = new Set<string>();
+  return acl.filter(({ perms, id }) => {
+    const key = JSON.stringify([perms, id.scheme, id.id]);
+    return !seen.has(key) && seen.add(key);
+  });
 }
 
 /** What a caller without ADMIN sees of an access list: who, but not the hash of their password. */

@@ -47,6 +47,7 @@ export type DropKind =
   | 'session-over'
   | 'not-reading'
   | 'disk'
+  | 'limit'
   | 'operator';
 
 /** What has happened since the start. Never reset: a counter that goes back means a restart to whoever reads it. */
@@ -65,6 +66,7 @@ export class ServerCounts {
     'session-over': 0,
     'not-reading': 0,
     disk: 0,
+    limit: 0,
     operator: 0,
   };
 }

@@ -2,7 +2,8 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { hex } from './reported.ts';
-import { firstZxid, ServerCore, type ServerLimits } from './server-core.ts';
+import { firstZxid, ServerCore } from './server-core.ts';
+import { limitsFrom, type ServerLimits } from './server-limits.ts';
 import { openStorage } from './storage/open-storage.ts';
 import { type AdminOptions, TcpAdmin } from './tcp-admin.ts';
 import { type ServerTlsOptions, TcpListener } from './tcp-listener.ts';
@@ -80,10 +81,9 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
     for (const close of closers.reverse()) await close();
   };
   try {
-    const core = await openCore(options, { clock, log }, closers);
+    const { core, ticker } = await openCore(options, { clock, log }, closers);
     const recoveryMs = clock.nowMs() - startedAtMs;
-    const ticker = new Ticker(core, clock);
-    const listener = new TcpListener(core, { tls: options.tls, onStep: () => ticker.arm() });
+    const listener = new TcpListener(core, { tls: options.tls, clock, onStep: () => ticker.arm() });
     const { socketPath } = options;
     await listener.listen(socketPath === undefined ? { host, port } : { path: socketPath });
     closers.push(() => listener.close());
@@ -123,13 +123,14 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
   }
 }
 
-/** The core, with what its folder holds if it has one. */
+/** The core, with what its folder holds if it has one, and what calls it when time has passed. */
 async function openCore(
   options: ServerOptions,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
   closers: (() => Promise<void>)[],
-): Promise<ServerCore> {
+): Promise<{ readonly core: ServerCore; readonly ticker: Ticker }> {
   const { folder, random = systemRandom } = options;
+  const limits = limitsFrom(options.limits); // Before anything is touched.
   const storage =
     folder === undefined
       ? undefined
@@ -145,13 +146,21 @@ async function openCore(
     random,
     log,
     ...(storage && { recovered: storage.recovered, journal: storage.store, disk: storage.report }),
-    ...(options.limits && { limits: options.limits }),
+    limits,
     ...(options.ttlNodes !== undefined && { ttlNodes: options.ttlNodes }),
     ...(options.superDigest !== undefined && { superDigest: options.superDigest }),
     ...(options.fourLetterWords !== undefined && { fourLetterWords: options.fourLetterWords }),
   });
-  storage?.store.serve(core);
-  return core;
+  const ticker = new Ticker(core, clock);
+  storage?.store.serve({
+    durable: (zxid) => {
+      core.durable(zxid);
+      ticker.arm(); // Requests that waited for the disk may have to wait for something else now.
+    },
+    storeFailed: (error) => core.storeFailed(error),
+    state: () => core.state(),
+  });
+  return { core, ticker };
 }
 
 function addressText(host: string, port: number): string {

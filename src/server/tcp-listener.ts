@@ -1,7 +1,8 @@
 import { createServer as createTcpServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, TLSSocket, type TlsOptions } from 'node:tls';
+import type { Cancel, Clock } from '../base/clock.ts';
 import type { Identity } from './access.ts';
-import type { ServerConnection, ServerLink } from './server-connection.ts';
+import type { ServerLink } from './server-connection.ts';
 import type { ServerCore } from './server-core.ts';
 
 /** Certificates of the server; with `requestCert`, clients show theirs and are known by its subject. */
@@ -10,30 +11,38 @@ export type ServerTlsOptions = Pick<
   'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'minVersion' | 'requestCert' | 'rejectUnauthorized'
 >;
 
-const TLS_HANDSHAKE_MS = 5_000;
+export interface ListenerOptions {
+  readonly tls?: ServerTlsOptions | undefined;
+  readonly clock: Clock;
+  /** Called after each step of the core, for the timer's sake. */
+  readonly onStep: () => void;
+}
 
-/** Listens, and carries bytes between sockets and the core. `onStep` is called after each, for the timer's sake. */
+/** Listens, and carries bytes between sockets and the core. */
 export class TcpListener {
   readonly #core: ServerCore;
+  readonly #clock: Clock;
   readonly #onStep: () => void;
   readonly #server: Server;
-  readonly #links = new Map<Socket, SocketLink>();
+  /** Every socket there is, in a TLS handshake or on its way out included. */
+  readonly #sockets = new Set<Socket>();
+  readonly #links = new Set<SocketLink>();
   #closing = false;
   #paused = false;
 
-  constructor(
-    core: ServerCore,
-    options: { readonly tls?: ServerTlsOptions | undefined; readonly onStep: () => void },
-  ) {
+  constructor(core: ServerCore, { tls, clock, onStep }: ListenerOptions) {
     this.#core = core;
-    this.#onStep = options.onStep;
-    const onSocket = (socket: Socket) => this.#accept(socket);
-    this.#server = options.tls
-      ? createTlsServer(
-          { minVersion: 'TLSv1.2', ...options.tls, handshakeTimeout: TLS_HANDSHAKE_MS },
-          onSocket,
-        )
-      : createTcpServer({ noDelay: true }, onSocket);
+    this.#clock = clock;
+    this.#onStep = onStep;
+    const handshakeTimeout = core.limits.tlsHandshakeMs;
+    this.#server = tls
+      ? createTlsServer({ minVersion: 'TLSv1.2', ...tls, handshakeTimeout })
+      : createTcpServer({ noDelay: true });
+    // Before a TLS handshake: one that never ends costs as much as a connection that works.
+    this.#server.prependListener('connection', (socket: Socket) => this.#admit(socket));
+    this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      if (!socket.destroyed) this.#accept(socket);
+    });
     // A client that fails the TLS handshake hurts nobody else.
     this.#server.on('tlsClientError', (_error, socket: Socket) => socket.destroy());
   }
@@ -56,42 +65,55 @@ export class TcpListener {
 
   async close(): Promise<void> {
     this.#closing = true;
-    for (const socket of this.#links.keys()) socket.destroy();
+    for (const socket of this.#sockets) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
   /** As if the process stood still: connections stay open and are accepted, nothing is read, nothing goes out. */
   pause(): void {
     this.#paused = true;
-    for (const link of this.#links.values()) link.hold();
+    for (const link of this.#links) link.hold();
   }
 
   resume(): void {
     this.#paused = false;
-    for (const link of this.#links.values()) link.letGo();
+    for (const link of this.#links) link.letGo();
+  }
+
+  #admit(socket: Socket): void {
+    const leave = this.#core.admit(addressOf(socket));
+    if (!leave) return void socket.destroy();
+    this.#sockets.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      this.#sockets.delete(socket);
+      leave();
+    });
   }
 
   #accept(socket: Socket): void {
-    const link = new SocketLink(socket);
-    this.#links.set(socket, link);
-    if (this.#paused) link.hold();
-    let connection: ServerConnection | undefined;
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => {
-      this.#links.delete(socket);
-      if (this.#closing) return; // The server is over: that its connections end is no news to the core.
-      if (connection) this.#core.closed(connection);
-      this.#onStep();
-    });
-    connection = this.#core.accept(link, {
-      address: javaAddress(socket.remoteAddress ?? '127.0.0.1'),
+    const link = new SocketLink(socket, this.#clock, this.#core.limits.lingerMs);
+    this.#links.add(link);
+    if (this.#paused) link.hold();
+    const connection = this.#core.accept(link, {
+      address: addressOf(socket),
       port: socket.remotePort ?? 0,
       identities: certificateIdentities(socket),
     });
-    if (!connection) return;
-    const accepted = connection;
+    link.onWritten = () => {
+      this.#core.drained(connection);
+      this.#onStep();
+    };
+    socket.on('close', () => {
+      link.closed();
+      this.#links.delete(link);
+      if (this.#closing) return; // The server is over: that its connections end is no news to the core.
+      this.#core.closed(connection);
+      this.#onStep();
+    });
     socket.on('data', (chunk: Buffer) => {
-      this.#core.receive(accepted, chunk);
+      this.#core.receive(connection, chunk);
       this.#onStep();
     });
     this.#onStep();
@@ -102,19 +124,31 @@ class SocketLink implements ServerLink {
   readonly #socket: Socket;
   #paused = false;
   #held = false;
+  readonly #clock: Clock;
+  readonly #lingerMs: number;
+  #cancelLinger: Cancel | undefined;
+  /** Called when the peer's machine has taken what was written. */
+  onWritten: () => void = () => {};
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, clock: Clock, lingerMs: number) {
     this.#socket = socket;
+    this.#clock = clock;
+    this.#lingerMs = lingerMs;
   }
 
   write(bytes: Buffer): void {
-    this.#socket.write(bytes);
+    this.#socket.write(bytes, () => this.onWritten());
   }
   end(): void {
     this.#socket.end();
+    // A peer that neither reads what is left nor hangs up does not keep the socket for ever.
+    this.#cancelLinger ??= this.#clock.at(this.#clock.nowMs() + this.#lingerMs, () => this.destroy());
   }
   destroy(): void {
     this.#socket.destroy();
+  }
+  closed(): void {
+    this.#cancelLinger?.();
   }
   pause(): void {
     this.#paused = true;
@@ -140,9 +174,9 @@ class SocketLink implements ServerLink {
   }
 }
 
-/** IPv4 addresses that come in over an IPv6 socket are IPv4 addresses to ZooKeeper. */
-function javaAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
+/** In Java's form, for which IPv4 addresses that come in over an IPv6 socket are IPv4 addresses. */
+function addressOf({ remoteAddress = '127.0.0.1' }: Socket): string {
+  return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
 }
 
 function certificateIdentities(socket: Socket): Identity[] {

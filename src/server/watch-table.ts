@@ -74,6 +74,18 @@ export class WatchTable<W> {
   readonly #children = new Table<W>();
   readonly #pathsOf = new Map<W, Set<string>>();
   #recursiveCount = 0;
+  #pathBytes = 0;
+
+  /** How long all watched paths are together, each once for each watcher. */
+  get pathBytes(): number {
+    return this.#pathBytes;
+  }
+
+  pathBytesOf(watcher: W): number {
+    let bytes = 0;
+    for (const path of this.#pathsOf.get(watcher) ?? []) bytes += path.length;
+    return bytes;
+  }
 
   get count(): number {
     return this.#data.count + this.#children.count;
@@ -176,13 +188,16 @@ export class WatchTable<W> {
     for (const watcher of watchers) {
       if (this.#data.modes(path, watcher) !== 0 || this.#children.modes(path, watcher) !== 0) continue;
       const paths = this.#pathsOf.get(watcher);
-      if (paths?.delete(path) && paths.size === 0) this.#pathsOf.delete(watcher);
+      if (!paths?.delete(path)) continue;
+      this.#pathBytes -= path.length;
+      if (paths.size === 0) this.#pathsOf.delete(watcher);
     }
   }
 
   #add(table: Table<W>, path: string, watcher: W, mode: number): void {
     table.add(path, watcher, mode);
     const paths = this.#pathsOf.get(watcher) ?? new Set();
+    if (!paths.has(path)) this.#pathBytes += path.length;
     this.#pathsOf.set(watcher, paths.add(path));
   }
 }

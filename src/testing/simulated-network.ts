@@ -9,6 +9,8 @@ export interface SimulatedListener {
   accept(link: ServerLink, peer: Peer): ServerConnection | undefined;
   receive(connection: ServerConnection, chunk: Buffer): void;
   closed(connection: ServerConnection): void;
+  /** The peer has taken some of its output. */
+  drained(connection: ServerConnection): void;
   /** Called after each of the above, for the timer's sake. */
   stepped(): void;
 }
@@ -206,6 +208,10 @@ class SimulatedLink implements Link {
 
   #arriveAtClient(bytes: Buffer): void {
     this.#bufferedBytes -= bytes.byteLength;
+    if (this.#connection && this.listener && !this.#serverOver) {
+      this.listener.drained(this.#connection);
+      this.listener.stepped();
+    }
     if (this.#clientOver) return;
     const { clock, number, onArrival, handlers } = this.#options;
     onArrival?.({ atMs: clock.nowMs(), link: number, to: 'client', bytes });

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { fraction, type Random } from '../base/random.ts';
-import { firstZxid, ServerCore, type ServerLimits } from '../server/server-core.ts';
+import { firstZxid, ServerCore } from '../server/server-core.ts';
+import type { ServerLimits } from '../server/server-limits.ts';
 import type { Folder } from '../server/storage/folder.ts';
 import { Store } from '../server/storage/store.ts';
 import type { StoreStatistics } from '../server/storage/store-statistics.ts';
@@ -52,12 +53,20 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     journal: store,
     ...(options.limits && { limits: options.limits }),
   });
-  store.serve(core);
   const ticker = new Ticker(core, clock);
+  store.serve({
+    durable: (zxid) => {
+      core.durable(zxid);
+      ticker.arm();
+    },
+    storeFailed: (error) => core.storeFailed(error),
+    state: () => core.state(),
+  });
   const die = network.listen(address, {
     accept: (link, peer) => core.accept(link, peer),
     receive: (connection, chunk) => core.receive(connection, chunk),
     closed: (connection) => core.closed(connection),
+    drained: (connection) => core.drained(connection),
     stepped: () => ticker.arm(),
   });
   ticker.arm();
