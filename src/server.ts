@@ -1,4 +1,6 @@
 /** The door `holdfast/server`: a ZooKeeper-compatible server in this process. */
 export { defaultLimits, type ServerLimits } from './server/server-core.ts';
 export { type RunningServer, type ServerOptions, startServer } from './server/start-server.ts';
+export { FolderInUseError } from './server/storage/folder-lock.ts';
+export { CorruptLogError } from './server/storage/log-format.ts';
 export type { ServerTlsOptions } from './server/tcp-listener.ts';

@@ -13,7 +13,7 @@ export function sha1(text: string): Buffer {
   return createHash('sha1').update(text, 'utf8').digest();
 }
 
-/** A 32-bit checksum of bytes: finds damage, not malice. */
-export function checksum(bytes: Uint8Array): number {
-  return crc32(bytes);
+/** A 32-bit checksum of bytes, begun with `seed`: finds damage, not malice. */
+export function checksum(bytes: Uint8Array, seed = 0): number {
+  return crc32(bytes, seed);
 }

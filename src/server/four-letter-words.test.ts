@@ -92,6 +92,7 @@ function world() {
     connections: new Set([client, asker]),
     zxid: 0xdbn,
     startedAtMs: 1_000,
+    readOnly: false,
     listening: { port: 2181 },
   };
   const asking = { asker, nowMs: NOW_MS, wallMs: WALL_MS, processFacts: () => FACTS };

@@ -31,6 +31,8 @@ export interface Reported {
   };
   readonly zxid: bigint;
   readonly startedAtMs: number;
+  /** Whether the disk takes nothing, so that nothing may change. */
+  readonly readOnly: boolean;
   /** Where clients reach it; undefined for what it does not listen on. */
   readonly listening: { readonly port?: number; readonly securePort?: number };
 }
@@ -48,7 +50,7 @@ type Report = (server: Reported, asking: Asking) => string;
 /** The words that are answered, and with what. `gtmk`, `stmk` and `hash` tell of things there are none of here. */
 const reports = {
   ruok: () => 'imok',
-  isro: () => 'rw',
+  isro: ({ readOnly }) => (readOnly ? 'ro' : 'rw'),
   srvr: (server) => `${versionLine()}${summary(server)}`,
   stat: (server, asking) => {
     const clients = [...server.connections].map((connection) => `${connectionText(connection, asking)})\n`);
@@ -107,7 +109,7 @@ function versionLine(): string {
   return `Zookeeper version: ${VERSION_TEXT}\n`;
 }
 
-function summary({ statistics, connections, zxid, tree }: Reported): string {
+function summary({ statistics, connections, zxid, tree, readOnly }: Reported): string {
   const { latencies, receivedCount, sentCount } = statistics;
   const average = decimal(latencies.averageMs);
   return [
@@ -117,7 +119,7 @@ function summary({ statistics, connections, zxid, tree }: Reported): string {
     `Connections: ${connections.size}`,
     `Outstanding: ${outstandingCount(connections)}`,
     `Zxid: ${hex(zxid)}`,
-    'Mode: standalone',
+    `Mode: ${readOnly ? 'read-only' : 'standalone'}`,
     `Node count: ${tree.nodeCount}`,
     '',
   ].join('\n');
@@ -129,7 +131,7 @@ function monitor(server: Reported, { nowMs, processFacts }: Asking): string {
   const { openFileCount, openFilesMax } = processFacts();
   const values: Record<string, string | number | undefined> = {
     version: VERSION_TEXT,
-    server_state: 'standalone',
+    server_state: server.readOnly ? 'read-only' : 'standalone',
     ephemerals_count: tree.ephemeralCount,
     num_alive_connections: connections.size,
     avg_latency: decimal(latencies.averageMs),

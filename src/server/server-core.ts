@@ -1,3 +1,4 @@
+import { invariant } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { processFacts } from '../base/process-facts.ts';
@@ -23,8 +24,9 @@ import { type Answer, type HandlerContext, RequestHandlers } from './request-han
 import { type Peer, ServerConnection, type ServerLink } from './server-connection.ts';
 import { ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
+import type { Recovered } from './storage/recover.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
-import type { Recovered, StoreOwner } from './storage/store.ts';
+import type { StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
 import { WatchTable } from './watch-table.ts';
 import { type Happening, WriteOperations, type Written } from './write-operations.ts';
@@ -240,6 +242,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (request.lastZxidSeen > this.#zxid) return this.#drop(connection, 'it has seen a later transaction');
     const { sessionTimeoutMsMin, sessionTimeoutMsMax } = this.limits;
     const timeoutMs = Math.min(sessionTimeoutMsMax, Math.max(sessionTimeoutMsMin, request.timeOut));
+    // As with ZooKeeper's read-only servers: a session that nobody will know of is for those who asked for that.
+    if (this.readOnly && request.sessionId === 0n && !request.readOnly)
+      return this.#drop(connection, 'a new session cannot be kept while the disk takes nothing');
     const session =
       request.sessionId === 0n
         ? this.#openSession(timeoutMs)
@@ -257,20 +262,24 @@ export class ServerCore implements HandlerContext, StoreOwner {
         timeOut: session ? timeoutMs : 0,
         sessionId: session?.id ?? 0n,
         passwd: session?.password ?? Buffer.alloc(16),
-        readOnly: request.readOnly === null ? null : false,
+        readOnly: request.readOnly === null ? null : request.readOnly && this.readOnly,
       }),
     );
     if (!session) this.#end(connection);
   }
 
   #openSession(timeoutMs: number): ServerSession<ServerConnection> {
-    const { zxid, timeMs } = this.nextMoment();
     const session = this.sessions.create(timeoutMs, this.nowMs);
-    const { id: sessionId, password } = session;
+    if (this.readOnly) session.unkept = true;
+    else this.#keepSession(session);
+    return session;
+  }
+
+  #keepSession({ id: sessionId, password, timeoutMs }: ServerSession<ServerConnection>): void {
+    const { zxid, timeMs } = this.nextMoment();
     this.#journalize({ kind: 'open-session', zxid, timeMs, sessionId, password, timeoutMs }, () =>
       this.sessions.remove(sessionId),
     );
-    return session;
   }
 
   #renewSession(
@@ -306,6 +315,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** Ends a session: all its ephemeral nodes go in one transaction. */
   closeSession(session: ServerSession<ServerConnection>): Moment {
     const moment = this.nextMoment();
+    if (session.unkept) {
+      this.sessions.remove(session.id);
+      return moment;
+    }
     const removed = this.tree.ephemeralsOf(session.id).map((path) => this.writes.remove(path, moment));
     this.sessions.remove(session.id);
     const changes = removed.flatMap((written) => written.changes);
@@ -319,7 +332,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
   }
 
   #journalize(transaction: Transaction, undo: Undo): void {
-    if (!this.#journal || this.#writeFault !== undefined) return;
+    if (!this.#journal) return;
+    invariant(!this.readOnly, 'nothing changes while nothing can be kept');
     this.#pending.push({ zxid: transaction.zxid, undo });
     this.#journal.append(transaction);
   }
@@ -404,12 +418,31 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#holding.clear();
   }
 
+  /** The disk takes transactions again. Sessions that could not be kept are, from now on. */
+  storeMended(): void {
+    this.#writeFault = undefined;
+    for (const session of this.sessions.all()) {
+      if (!session.unkept) continue;
+      delete session.unkept;
+      this.#keepSession(session);
+    }
+  }
+
+  takeZxid(): bigint {
+    return this.nextMoment().zxid;
+  }
+
+  /** Whether the disk takes nothing: reads are answered, and nothing changes. */
+  get readOnly(): boolean {
+    return this.#writeFault !== undefined;
+  }
+
   /** Everything that is to be kept, as of now. */
   state(): SavedState {
     return {
       zxid: this.#zxid,
       sessions: [...this.sessions.all()].map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs })),
-      nodes: this.tree.copyOfNodes(),
+      nodes: this.tree.freeze(),
     };
   }
 
@@ -427,6 +460,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
   tick(): void {
     const { nowMs } = this;
     for (const session of this.sessions.due(nowMs)) {
+      // It has ended for its client, but what it holds can only be given up in a transaction.
+      if (this.readOnly && !session.unkept) {
+        this.sessions.postpone(session, nowMs);
+        continue;
+      }
       this.#log('info', 'session expired', { session: session.id });
       this.closeSession(session);
       if (session.connection) this.#drop(session.connection, 'its session expired');
@@ -438,7 +476,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     }
     if (nowMs >= this.#reapAtMs) {
       this.#reapAtMs = nowMs + this.limits.reapMs;
-      this.#reap();
+      if (!this.readOnly) this.#reap();
     }
     this.#flush();
   }
@@ -469,7 +507,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** The code to refuse a write with, while the log cannot take any. */
   get writeRefusal(): number | undefined {
-    return this.#writeFault === undefined ? undefined : errorCodes['system-error'];
+    return this.readOnly ? errorCodes['not-read-only'] : undefined;
   }
 }
 

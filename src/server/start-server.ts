@@ -62,6 +62,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       ? undefined
       : await openStorage(options.folder, {
           clock,
+          random,
           log,
           ...(options.logBytesMax !== undefined && { logBytesMax: options.logBytesMax }),
           firstZxid: (used) => firstZxid(clock.wallMs(), used),
