@@ -83,7 +83,12 @@ export const adminCommands: readonly AdminCommand[] = [
     word: 'envi',
     report: (_server, { processFacts }) => environmentOf(processFacts()),
   },
-  { name: 'is_read_only', otherNames: ['isro'], word: 'isro', report: () => ({ read_only: false }) },
+  {
+    name: 'is_read_only',
+    otherNames: ['isro'],
+    word: 'isro',
+    report: ({ readOnly }) => ({ read_only: readOnly }),
+  },
   {
     name: 'last_snapshot',
     otherNames: ['lsnp'],
@@ -164,7 +169,7 @@ function serverStats(server: Reported, { nowMs }: AdminAsking): JsonObject {
   const folderBytes = disk?.bytes() ?? 0;
   return {
     version: VERSION_TEXT,
-    read_only: false,
+    read_only: server.readOnly,
     server_stats: {
       packets_sent: statistics.sentCount,
       packets_received: statistics.receivedCount,
@@ -172,7 +177,7 @@ function serverStats(server: Reported, { nowMs }: AdminAsking): JsonObject {
       data_dir_size: folderBytes,
       log_dir_size: folderBytes,
       provider_null: false,
-      server_state: 'standalone',
+      server_state: server.readOnly ? 'read-only' : 'standalone',
       last_processed_zxid: server.zxid,
       outstanding_requests: outstandingCount(connections),
       avg_latency: averageLatencyMs(statistics),

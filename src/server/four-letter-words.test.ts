@@ -93,6 +93,7 @@ function world() {
     connections: new Set([client, asker]),
     zxid: 0xdbn,
     startedAtMs: 1_000,
+    readOnly: false,
     listening: { port: 2181 },
     disk: undefined,
     writeFault: undefined,

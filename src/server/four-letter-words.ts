@@ -23,7 +23,7 @@ type Report = (server: Reported, asking: Asking) => string;
 /** The words that are answered, and with what. `gtmk`, `stmk` and `hash` tell of things there are none of here. */
 const reports = {
   ruok: () => 'imok',
-  isro: () => 'rw',
+  isro: ({ readOnly }) => (readOnly ? 'ro' : 'rw'),
   srvr: (server) => `${versionLine()}${summary(server)}`,
   stat: (server, asking) => {
     const clients = [...server.connections].map((connection) => `${connectionText(connection, asking)})\n`);
@@ -89,7 +89,7 @@ function versionLine(): string {
   return `Zookeeper version: ${VERSION_TEXT}\n`;
 }
 
-function summary({ statistics, connections, zxid, tree }: Reported): string {
+function summary({ statistics, connections, zxid, tree, readOnly }: Reported): string {
   const { latencies, receivedCount, sentCount } = statistics;
   const average = decimal(latencies.averageMs);
   return [
@@ -99,7 +99,7 @@ function summary({ statistics, connections, zxid, tree }: Reported): string {
     `Connections: ${connections.size}`,
     `Outstanding: ${outstandingCount(connections)}`,
     `Zxid: ${hex(zxid)}`,
-    'Mode: standalone',
+    `Mode: ${readOnly ? 'read-only' : 'standalone'}`,
     `Node count: ${tree.nodeCount}`,
     '',
   ].join('\n');

@@ -33,6 +33,8 @@ export interface Reported {
   readonly zxid: bigint;
   /** Why writes are refused, while they are. */
   readonly writeFault: string | undefined;
+  /** Whether the disk takes nothing, so that nothing may change. */
+  readonly readOnly: boolean;
   readonly startedAtMs: number;
   /** Where clients reach it; undefined for what it does not listen on. */
   readonly listening: { readonly port?: number; readonly securePort?: number };

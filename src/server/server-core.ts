@@ -1,3 +1,4 @@
+import { invariant } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import { isSameSecret } from '../base/hash.ts';
 import { type Log, silentLog } from '../base/log.ts';
@@ -31,8 +32,9 @@ import { limitsFrom, type ServerLimits } from './server-limits.ts';
 import { type DropKind, ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
 import type { DiskReport } from './storage/disk-report.ts';
+import type { Recovered } from './storage/recover.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
-import type { Recovered, StoreOwner } from './storage/store.ts';
+import type { StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
 import { WatchTable } from './watch-table.ts';
 import { type Happening, WriteOperations, type Written } from './write-operations.ts';
@@ -296,6 +298,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (request.sessionId === 0n && this.sessions.count >= this.limits.sessionsMax) {
       return this.#drop(connection, 'there are too many sessions', 'limit');
     }
+    // As with ZooKeeper's read-only servers: a session that nobody will know of is for those who asked for that.
+    if (this.readOnly && request.sessionId === 0n && !request.readOnly) {
+      return this.#drop(connection, 'a new session cannot be kept while the disk takes nothing', 'disk');
+    }
     const session =
       request.sessionId === 0n
         ? this.#openSession(timeoutMs)
@@ -326,20 +332,24 @@ export class ServerCore implements HandlerContext, StoreOwner {
         timeOut: session ? timeoutMs : 0,
         sessionId: session?.id ?? 0n,
         passwd: session?.password ?? Buffer.alloc(16),
-        readOnly: request.readOnly === null ? null : false,
+        readOnly: request.readOnly === null ? null : request.readOnly && this.readOnly,
       }),
     );
     if (!session) this.#end(connection);
   }
 
   #openSession(timeoutMs: number): ServerSession<ServerConnection> {
-    const { zxid, timeMs } = this.nextMoment();
     const session = this.sessions.create(timeoutMs, this.nowMs);
-    const { id: sessionId, password } = session;
+    if (this.readOnly) session.unkept = true;
+    else this.#keepSession(session);
+    return session;
+  }
+
+  #keepSession({ id: sessionId, password, timeoutMs }: ServerSession<ServerConnection>): void {
+    const { zxid, timeMs } = this.nextMoment();
     this.#journalize({ kind: 'open-session', zxid, timeMs, sessionId, password, timeoutMs }, () =>
       this.sessions.remove(sessionId),
     );
-    return session;
   }
 
   #renewSession(
@@ -383,6 +393,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** Ends a session as if its time were over. */
   expire(session: ServerSession<ServerConnection>): void {
+    invariant(!this.readOnly || session.unkept, 'a session that is kept ends in a transaction');
     this.#expire(session);
     this.#flush();
   }
@@ -397,6 +408,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** All its ephemeral nodes go in one transaction. */
   #endSession(session: ServerSession<ServerConnection>): Moment {
     const moment = this.nextMoment();
+    if (session.unkept) {
+      this.sessions.remove(session.id);
+      return moment;
+    }
     const removed = this.tree.ephemeralsOf(session.id).map((path) => this.writes.remove(path, moment));
     this.sessions.remove(session.id);
     const changes = removed.flatMap((written) => written.changes);
@@ -410,7 +425,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
   }
 
   #journalize(transaction: Transaction, undo: Undo): void {
-    if (!this.#journal || this.#writeFault !== undefined) return;
+    if (!this.#journal) return;
+    invariant(!this.readOnly, 'nothing changes while nothing can be kept');
     this.#pending.push({ zxid: transaction.zxid, undo });
     this.#journal.append(transaction);
   }
@@ -504,12 +520,31 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#flush();
   }
 
+  /** The disk takes transactions again. Sessions that could not be kept are, from now on. */
+  storeMended(): void {
+    this.#writeFault = undefined;
+    for (const session of this.sessions.all()) {
+      if (!session.unkept) continue;
+      delete session.unkept;
+      this.#keepSession(session);
+    }
+  }
+
+  takeZxid(): bigint {
+    return this.nextMoment().zxid;
+  }
+
+  /** Whether the disk takes nothing: reads are answered, and nothing changes. */
+  get readOnly(): boolean {
+    return this.#writeFault !== undefined;
+  }
+
   /** Everything that is to be kept, as of now. */
   state(): SavedState {
     return {
       zxid: this.#zxid,
       sessions: [...this.sessions.all()].map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs })),
-      nodes: this.tree.copyOfNodes(),
+      nodes: this.tree.freeze(),
     };
   }
 
@@ -530,6 +565,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
     for (const session of this.sessions.due(nowMs)) {
       // It is not silent: we do not listen, until the disk has taken what it asked before.
       if (session.connection?.stalledBy === 'disk') this.sessions.touch(session, nowMs);
+      // It has ended for its client, but what it holds can only be given up in a transaction.
+      else if (this.readOnly && !session.unkept) this.sessions.postpone(session, nowMs);
       else this.#expire(session);
     }
     for (const connection of this.#strangers) {
@@ -538,7 +575,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     }
     if (nowMs >= this.#reapAtMs) {
       this.#reapAtMs = nowMs + this.limits.reapMs;
-      this.#reap();
+      if (!this.readOnly) this.#reap();
     }
     if (nowMs >= this.#intake.wakeAtMs) this.#intake.resume();
     this.#flush();
@@ -572,7 +609,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** The code to refuse a write with, while the log cannot take any. */
   get writeRefusal(): number | undefined {
-    return this.#writeFault === undefined ? undefined : errorCodes['system-error'];
+    return this.readOnly ? errorCodes['not-read-only'] : undefined;
   }
 }
 

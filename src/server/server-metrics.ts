@@ -28,7 +28,10 @@ export function monitorValues(
   nowMs: number,
   facts: ProcessFacts,
 ): Readonly<Record<string, string | number>> {
-  const values: Record<string, string | number> = { version: VERSION_TEXT, server_state: 'standalone' };
+  const values: Record<string, string | number> = {
+    version: VERSION_TEXT,
+    server_state: server.readOnly ? 'read-only' : 'standalone',
+  };
   for (const { name, samples } of metricsOf(server, nowMs, facts)) {
     if (name.startsWith(OWN_PREFIX)) continue;
     for (const { suffix, value } of samples) {

@@ -136,6 +136,7 @@ async function openCore(
       ? undefined
       : await openStorage(folder, {
           clock,
+          random,
           log,
           ...(options.logBytesMax !== undefined && { logBytesMax: options.logBytesMax }),
           firstZxid: (used) => firstZxid(clock.wallMs(), used),
@@ -158,6 +159,8 @@ async function openCore(
       ticker.arm(); // Requests that waited for the disk may have to wait for something else now.
     },
     storeFailed: (error) => core.storeFailed(error),
+    storeMended: () => core.storeMended(),
+    takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
   return { core, ticker };

@@ -229,19 +229,26 @@ describe('a simulated world', () => {
     );
     const client = await world.connect(0);
     await world.until(client.zk.create('/a', 'before'));
-    folder.syncError = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+    let full = true;
+    folder.fault = ({ kind }) =>
+      full && kind === 'sync' ? new Error('ENOSPC: no space left on device') : undefined;
     await expect(world.until(client.zk.set('/a', 'after'))).rejects.toMatchObject({ outcome: 'unknown' });
     expect(Buffer.from((await world.until(client.zk.get('/a'))).data ?? []).toString()).toBe('before');
     await expect(world.until(client.zk.set('/a', 'again'))).rejects.toMatchObject({
-      condition: 'system-error',
+      condition: 'not-read-only',
     });
     expect(server.core.writeFault).toBe('ENOSPC: no space left on device');
     expect(server.core.statistics.counts.dropped.disk).toBe(1);
-    expect(lines).toEqual([
+    full = false;
+    await world.clock.advance(3_000);
+    expect(server.core.writeFault).toBeUndefined();
+    await world.until(client.zk.set('/a', 'at last'));
+    expect(lines.filter((line) => !line.startsWith('debug'))).toEqual([
       'info session opened',
-      'error the log cannot be written',
+      'error the log cannot be written: writes are refused',
       'info connection dropped the disk took no more',
       'info session renewed',
+      'warn the log can be written again',
     ]);
   });
 

@@ -3,7 +3,6 @@ import { type Log, silentLog } from '../base/log.ts';
 import { fraction, type Random } from '../base/random.ts';
 import { firstZxid, ServerCore } from '../server/server-core.ts';
 import type { ServerLimits } from '../server/server-limits.ts';
-import type { Folder } from '../server/storage/folder.ts';
 import { Store } from '../server/storage/store.ts';
 import type { StoreStatistics } from '../server/storage/store-statistics.ts';
 import { Ticker } from '../server/ticker.ts';
@@ -39,8 +38,10 @@ const SYNC_MS_MAX = 10;
 /** Starts a server on what its folder holds. Time must pass for it to start: its disk takes some. */
 export async function startSimulatedServer(options: SimulatedServerOptions): Promise<SimulatedServer> {
   const { clock, random, network, address, folder, log = silentLog } = options;
-  const { store, recovered } = await Store.open(withSlowSync(options), {
+  slowDown(options);
+  const { store, recovered } = await Store.open(folder, {
     clock,
+    random,
     log,
     logBytesMax: options.logBytesMax ?? LOG_BYTES_MAX,
     firstZxid: (used) => firstZxid(clock.wallMs(), used),
@@ -60,6 +61,8 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
       ticker.arm();
     },
     storeFailed: (error) => core.storeFailed(error),
+    storeMended: () => core.storeMended(),
+    takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
   const die = network.listen(address, {
@@ -76,34 +79,18 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     crash() {
       ticker.stop();
       die();
-      // A copy: what the dead process had under way reaches its own folder only.
-      const left = folder.copy();
-      left.powerCut(random);
-      return left;
+      folder.stopAt = 0; // What the dead process had under way ends here.
+      return folder.afterPowerCut(random);
     },
   };
 }
 
 /** What is written and not synced yet is what a power cut may take: on a disk without delay there would be no such time. */
-function withSlowSync({ folder, clock, random, syncMsMax = SYNC_MS_MAX }: SimulatedServerOptions): Folder {
-  return {
-    list: () => folder.list(),
-    read: (name) => folder.read(name),
-    truncate: (name, bytes) => folder.truncate(name, bytes),
-    rename: (from, to) => folder.rename(from, to),
-    remove: (name) => folder.remove(name),
-    async create(name) {
-      const file = await folder.create(name);
-      return {
-        write: (bytes) => file.write(bytes),
-        close: () => file.close(),
-        async sync() {
-          await new Promise<void>((resolve) => {
-            clock.at(clock.nowMs() + fraction(random) * syncMsMax, resolve);
-          });
-          await file.sync();
-        },
-      };
-    },
+function slowDown({ folder, clock, random, syncMsMax = SYNC_MS_MAX }: SimulatedServerOptions): void {
+  folder.pause = async ({ kind }) => {
+    if (kind !== 'sync') return;
+    await new Promise<void>((resolve) => {
+      clock.at(clock.nowMs() + fraction(random) * syncMsMax, resolve);
+    });
   };
 }

@@ -25,7 +25,12 @@ export class DiskFolder implements Folder {
 
   async create(name: string): Promise<AppendFile> {
     const file = await open(join(this.#path, name), 'ax', 0o600);
-    await this.#syncNames();
+    try {
+      await this.#syncNames();
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
     return {
       async write(bytes) {
         let written = 0;
@@ -34,6 +39,7 @@ export class DiskFolder implements Folder {
         }
       },
       sync: () => file.datasync(),
+      cut: (bytes) => file.truncate(bytes),
       close: () => file.close(),
     };
   }

@@ -3,6 +3,8 @@ export interface AppendFile {
   write(bytes: Buffer): Promise<void>;
   /** Resolves when everything written is on disk. */
   sync(): Promise<void>;
+  /** Cuts the file to its first `bytes` bytes, without waiting for the disk. */
+  cut(bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -12,7 +14,7 @@ export interface Folder {
   read(name: string): Promise<Buffer>;
   /** Makes a new file; that it is there is on disk when this resolves. Fails if it exists. */
   create(name: string): Promise<AppendFile>;
-  /** Cuts a file to its first `bytes` bytes, on disk. */
+  /** Cuts a file to its first `bytes` bytes; those, and that it has no more, are on disk when this resolves. */
   truncate(name: string, bytes: number): Promise<void>;
   /** Gives a file another name, replacing what had it, on disk. */
   rename(from: string, to: string): Promise<void>;

@@ -1,10 +1,12 @@
 import { resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Random } from '../../base/random.ts';
 import { DiskFolder } from './disk-folder.ts';
 import { type DiskReport, folderBytes } from './disk-report.ts';
 import { lockFolder } from './folder-lock.ts';
-import { type Recovered, Store } from './store.ts';
+import type { Recovered } from './recover.ts';
+import { Store } from './store.ts';
 
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -25,6 +27,7 @@ export async function openStorage(
   path: string,
   options: {
     readonly clock: Clock;
+    readonly random: Random;
     readonly log: Log;
     readonly logBytesMax?: number;
     firstZxid(used: bigint): bigint;
