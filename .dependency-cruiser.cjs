@@ -4,8 +4,10 @@ const below = {
   protocol: ['base'],
   session: ['base', 'protocol'],
   client: ['base', 'protocol', 'session'],
+  queue: ['base', 'protocol', 'session', 'client'],
+  locks: ['base', 'protocol', 'session', 'client', 'queue'],
   server: ['base', 'protocol'],
-  testing: ['base', 'protocol', 'session', 'client', 'server'],
+  testing: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
 };
 const tests = '\\.test(-data)?\\.ts$';
 

@@ -1,6 +1,7 @@
 // Prints the parts of the documents that must not differ from the code, into the places marked for them.
 // With --check, changes nothing and fails if a document is stale.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { lockErrorTable } from '../src/locks/lock-errors.ts';
 import { errorCodes } from '../src/protocol/error-codes.ts';
 import { errorTable } from '../src/protocol/errors.ts';
 import { linkTransitions, sessionTransitions } from '../src/session/session-state.ts';
@@ -37,7 +38,7 @@ for (const [file, sections] of Object.entries(parts)) {
 if (check && stale) process.exit(1);
 
 function errorClasses(): string {
-  const rows = errorTable.map(
+  const rows = [...errorTable, ...lockErrorTable].map(
     ({ name, code, scope, outcome, advice }) =>
       `| \`${name}\` | \`${code}\` | ${scope} | ${outcome} | ${advice} |`,
   );

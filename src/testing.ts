@@ -2,6 +2,7 @@
 
 export type { Cancel, Clock } from './base/clock.ts';
 export { type Random, seededRandom } from './base/random.ts';
+export { MemoryQueues, MemorySession } from './testing/memory-queue.ts';
 export type {
   OrderedRefusal,
   RefusableOperation,

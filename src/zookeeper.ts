@@ -22,6 +22,7 @@ export {
   type NodeState,
   type ReadOptions,
   type ReconfigChange,
+  type SyncOptions,
   type Watch,
   type WatchListener,
   ZooKeeper,

@@ -39,6 +39,8 @@ export interface MultiRead<Result> {
 /** `stat` is undefined where the server leaves it out of a multi (ZooKeeper before 3.8.2). */
 export interface CreatedInMulti {
   readonly path: string;
+  /** The transaction that made it: what `stat.czxid` says, where there is a stat. */
+  readonly czxid: bigint;
   readonly stat: Stat | undefined;
 }
 
@@ -116,6 +118,16 @@ function isSequential(flags: number): boolean {
   );
 }
 
+/** The operations in the form they are sent in; what did not come out of `ops` is refused. */
+export function wiresOf<Op>(given: readonly { readonly wire: Op }[], name: string): Op[] {
+  return given.map((op, index) => {
+    if (op?.wire) return op.wire;
+    throw new TypeError(
+      `${name}: operation ${index} was not made by ops.create, ops.check or one of their siblings`,
+    );
+  });
+}
+
 /** Puts a chroot in front of an operation's path. */
 export function rooted<Op extends MultiOp | MultiReadOp>(op: Op, chroot: Chroot): Op {
   const { request } = op;
@@ -128,7 +140,7 @@ export function rooted<Op extends MultiOp | MultiReadOp>(op: Op, chroot: Chroot)
 export function shapeMulti(
   writes: readonly MultiWrite<unknown>[],
   results: readonly MultiResult[],
-  chroot: Chroot,
+  { chroot, zxid }: { readonly chroot: Chroot; readonly zxid: bigint },
 ): unknown[] {
   const failedAt = results.findIndex((result) => result.kind === 'error' && result.err !== 0);
   const failed = results[failedAt];
@@ -140,8 +152,10 @@ export function shapeMulti(
     throw new ProtocolError(`multi of ${writes.length} operations answered with ${results.length} results`);
   }
   return results.map((result) => {
-    if (result.kind === 'create') return { path: chroot.fromServer(result.path), stat: undefined };
-    if (result.kind === 'create2') return { path: chroot.fromServer(result.path), stat: result.stat };
+    if (result.kind === 'create' || result.kind === 'create2') {
+      const stat = result.kind === 'create2' ? result.stat : undefined;
+      return { path: chroot.fromServer(result.path), czxid: zxid, stat };
+    }
     return result.kind === 'setData' ? result.stat : undefined;
   });
 }

@@ -11,8 +11,11 @@ export interface RequestSpec<Q, R, V> {
   /** The path as the caller wrote it, for error messages. */
   readonly path?: string;
   readonly watch?: WatchIntent | undefined;
-  /** Makes the caller's value of the reply. Runs in the read loop: no user code, no throwing but ServerError. */
-  shape(reply: R): V;
+  /**
+   * Makes the caller's value of the reply and, of a write, its transaction's number. Runs in the read loop: no user
+   * code, no throwing but ServerError.
+   */
+  shape(reply: R, zxid: bigint): V;
   /** Makes a value of a refusal that is an answer (exists: no node), or undefined if it is an error. */
   shapeRefusal?(serverCode: number): { readonly value: V } | undefined;
 }
@@ -37,10 +40,10 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
     return this.#spec.path;
   }
 
-  answered(reply: unknown): void {
+  answered(reply: unknown, zxid: bigint): void {
     this.onSettled?.();
     try {
-      this.#deferred.resolve(this.#spec.shape(reply as R));
+      this.#deferred.resolve(this.#spec.shape(reply as R, zxid));
     } catch (error) {
       this.#deferred.reject(error);
     }

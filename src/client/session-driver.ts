@@ -88,7 +88,7 @@ export class SessionDriver {
     for (const effect of effects) {
       switch (effect.kind) {
         case 'request-answered':
-          (effect.request as PendingRequest).answered(effect.reply);
+          (effect.request as PendingRequest).answered(effect.reply, effect.zxid);
           break;
         case 'request-refused':
           (effect.request as PendingRequest).refused(effect.serverCode);

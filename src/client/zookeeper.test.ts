@@ -253,6 +253,13 @@ describe('bad input throws before anything is sent', () => {
       RangeError,
       'ttlMs: NaN given',
     ],
+    [
+      'a bare record in a multi',
+      () => zk.multi([{ path: '/a' } as never]),
+      TypeError,
+      'operation 0 was not made by',
+    ],
+    ['an unknown kind of sync', () => zk.sync('/', { by: 'you' as never }), TypeError, 'by: "you" given'],
     ['an empty acl', () => zk.setAcl('/a', []), TypeError, 'acl: an empty list given'],
     [
       'an unknown permission',

@@ -28,6 +28,7 @@ import {
   rooted,
   shapeMulti,
   shapeMultiRead,
+  wiresOf,
 } from './operations-of-multi.ts';
 import { Requester, type RequestOptions } from './requester.ts';
 import type { Session } from './session.ts';
@@ -42,6 +43,12 @@ export type WatchListener = (event: WatchEvent) => unknown;
 export interface ReadOptions extends RequestOptions {
   /** Told once of the next change, or that the session is over. Set only if the read succeeds. */
   readonly watch?: WatchListener;
+}
+
+/** The options of a `sync`. */
+export interface SyncOptions extends RequestOptions {
+  /** Whom the server catches up with: its leader, or a quorum, which holds on the leader itself too. */
+  readonly by?: 'leader' | 'quorum';
 }
 
 /** What a node holds, and what the server knows of it. */
@@ -297,13 +304,19 @@ export class ZooKeeper implements AsyncDisposable {
     );
   }
 
-  /** Lets the server catch up with its leader: reads made after it see all that was written before it. */
-  sync(path = '/', options: RequestOptions = {}): Promise<void> {
+  /**
+   * Lets the server catch up with its leader: reads made after it see all that was written before it.
+   *
+   * A leader answers a `sync` of its own clients at once, and may be a moment behind what it has just had its
+   * followers commit. `by: 'quorum'` closes that gap, by a write that changes nothing, and is right on every server.
+   */
+  sync(path = '/', options: SyncOptions = {}): Promise<void> {
     const record = { path: this.#path(path) };
-    return this.#requester.request(
-      { operation: operations.sync, record, path, shape: () => undefined },
-      options,
-    );
+    const by = checkChoice('by', options.by ?? 'leader', { leader: 0, quorum: 0 });
+    const shape = () => undefined;
+    return by === 'quorum'
+      ? this.#requester.request({ operation: operations.multi, record: [], shape }, options)
+      : this.#requester.request({ operation: operations.sync, record, path, shape }, options);
   }
 
   // Several at once
@@ -324,8 +337,9 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#requester.request(
       {
         operation: operations.multi,
-        record: writes.map(({ wire }) => rooted(wire, this.#chroot)),
-        shape: (reply) => shapeMulti(writes, reply, this.#chroot) as MultiResults<Ops>,
+        record: wiresOf(writes, 'multi').map((wire) => rooted(wire, this.#chroot)),
+        shape: (reply, zxid) =>
+          shapeMulti(writes, reply, { chroot: this.#chroot, zxid }) as MultiResults<Ops>,
       },
       options,
     );
@@ -339,7 +353,7 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#requester.request(
       {
         operation: operations.multiRead,
-        record: reads.map(({ wire }) => rooted(wire, this.#chroot)),
+        record: wiresOf(reads, 'multiRead').map((wire) => rooted(wire, this.#chroot)),
         shape: (reply) => shapeMultiRead(reads, reply) as MultiReadResults<Ops>,
       },
       options,
@@ -447,6 +461,17 @@ export class ZooKeeper implements AsyncDisposable {
     };
     const record = { path: serverPath, type: watchTypes[type] };
     return this.#requester.request({ operation: operations.removeWatches, record, path, shape }, options);
+  }
+
+  /**
+   * Takes one listener's one-shot watch away, at the server too if it was the last on that path. Does nothing if it
+   * is not there, or has fired. Other listeners lose nothing: one whose watch was being set at that very moment is
+   * told `watch-removed`.
+   */
+  unwatch(path: string, kind: 'data' | 'exists' | 'children', listener: WatchListener): Promise<void> {
+    const watcher = this.#watchers.get(listener);
+    if (!watcher) return Promise.resolve();
+    return this.#removeWatcher(this.session, { kind, path: this.#path(path), watcher });
   }
 
   /** Whether the server has a watch of this type by this connection on the path. */
@@ -559,8 +584,12 @@ export class ZooKeeper implements AsyncDisposable {
     if (!watches.forget(kind, path, watcher) || watches.watches(path)) return;
     try {
       const record = { path, type: watchTypes.any };
+      // A watch that was on its way when this was sent has been taken away with ours.
+      const shape = () => {
+        for (const other of watches.removeAll(path, 'any')) other({ type: 'watch-removed', path });
+      };
       await this.#requester.request(
-        { operation: operations.removeWatches, record, path, shape: () => undefined },
+        { operation: operations.removeWatches, record, path, shape },
         { session },
       );
     } catch (error) {

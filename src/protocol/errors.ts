@@ -4,8 +4,8 @@ import { conditionOf } from './error-codes.ts';
 /** Did the write happen? The first question a caller of a distributed system asks. */
 export type Outcome = 'not-applied' | 'unknown';
 
-/** What is over when this error arrives: the one request, the connection, the session or the whole client. */
-export type ErrorScope = 'request' | 'connection' | 'session' | 'client';
+/** What is over when this error arrives: the one request, the connection, the session, the client, one lock. */
+export type ErrorScope = 'request' | 'connection' | 'session' | 'client' | 'lock' | 'resource';
 
 const BRANDS = Symbol.for('holdfast.error.brands');
 

@@ -9,6 +9,7 @@ import { Latencies } from './server-statistics.ts';
 import type { ServerSession } from './session-table.ts';
 
 const OPENING_BYTES = 4;
+const GATHERED_BYTES = 64 * 1024;
 
 /** The socket under a connection, or what a simulation has in its place. */
 export interface ServerLink {
@@ -145,7 +146,11 @@ export class ServerConnection {
     write(this.#out);
     this.#out.endFrame(mark);
     this.sentCount++;
-    if (heldUntil === undefined && this.#held.length === 0) return;
+    if (heldUntil === undefined && this.#held.length === 0) {
+      // What is gathered further is copied each time it outgrows its buffer.
+      if (this.#out.byteLength >= GATHERED_BYTES) this.flush();
+      return;
+    }
     const bytes = this.#out.take();
     this.#held.push({ zxid: heldUntil ?? 0n, bytes, answers });
     this.#heldBytes += bytes.byteLength;

@@ -79,8 +79,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly watches = new WatchTable<ServerConnection>();
   readonly sessions: SessionTable<ServerConnection>;
   readonly connections = new Set<ServerConnection>();
-  /** Whoever carries bytes between sockets and this asks here first. */
-  readonly admission: Admission;
+  readonly #admission: Admission;
   readonly writes: WriteOperations;
   readonly reads: ReadOperations;
   readonly superDigest: string | undefined;
@@ -115,7 +114,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   constructor(options: ServerCoreOptions) {
     const { clock, random = systemRandom, log = silentLog } = options;
     this.limits = limitsFrom(options.limits);
-    this.admission = new Admission(this.limits);
+    this.#admission = new Admission(this.limits);
     this.#clock = clock;
     this.#log = log;
     this.superDigest = options.superDigest;
@@ -154,9 +153,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   // Connections
 
-  /** Takes a place for a connection from this address, or refuses it. */
+  /** A place for a socket from this address, to be given back when it is closed; undefined if there is none left. */
   admit(address: string): Leave | undefined {
-    const leave = this.admission.enter(address);
+    const leave = this.#admission.enter(address);
     if (!leave) {
       this.statistics.counts.refusedConnectionCount++;
       this.#log('warn', 'connection refused', { address, reason: 'too many connections' });
@@ -198,7 +197,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** The peer has taken some of its output. */
   drained(connection: ServerConnection): void {
-    if (!connection.stalledBy) return;
+    if (connection.stalledBy !== 'output') return;
     this.#intake.work(connection);
     this.#flush();
   }

@@ -69,7 +69,13 @@ export type SessionEffect =
   | { readonly kind: 'hang-up' }
   | { readonly kind: 'send'; readonly bytes: Buffer }
   | { readonly kind: 'state-changed'; readonly state: SessionState; readonly error: Error | undefined }
-  | { readonly kind: 'request-answered'; readonly request: SessionRequest; readonly reply: unknown }
+  | {
+      readonly kind: 'request-answered';
+      readonly request: SessionRequest;
+      readonly reply: unknown;
+      /** Of a write: its own transaction. */
+      readonly zxid: bigint;
+    }
   | { readonly kind: 'request-refused'; readonly request: SessionRequest; readonly serverCode: number }
   | { readonly kind: 'request-failed'; readonly request: SessionRequest; readonly error: ZkError }
   | { readonly kind: 'auth-accepted'; readonly auth: AuthInfo }

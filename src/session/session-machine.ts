@@ -339,7 +339,7 @@ export class SessionMachine {
     if (!request.abandoned) {
       this.#effects.push(
         ok
-          ? { kind: 'request-answered', request, reply }
+          ? { kind: 'request-answered', request, reply, zxid: header.zxid }
           : { kind: 'request-refused', request, serverCode: header.err },
       );
     }

@@ -48,6 +48,13 @@ describe('multi', () => {
     const zk = await workspace.connect();
     expect(await zk.multi([])).toEqual([]);
   });
+
+  onEveryBackend('says in which transaction its nodes were made', async (workspace) => {
+    const zk = await workspace.connect();
+    const [first, second] = await zk.multi([ops.create('/a', ''), ops.create('/b', '')]);
+    expect(first.czxid).toBe((await zk.exists('/a'))?.czxid);
+    expect(second.czxid).toBe(first.czxid);
+  });
 });
 
 describe('multiRead', () => {

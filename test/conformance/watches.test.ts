@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import type { WatchEvent } from '../../src/zookeeper.ts';
 import { onEveryBackend } from '../support/backends.ts';
+import { until } from '../support/until.ts';
 
 /** Collects events and lets a test await the nth. */
 class Events {
@@ -174,5 +175,26 @@ describe('observe', () => {
     const last = lists.next();
     controller.abort(new Error('enough'));
     await expect(last).rejects.toThrow('enough');
+  });
+
+  onEveryBackend('take one listener away and leave the others theirs', async (workspace) => {
+    const zk = await workspace.connect();
+    await zk.create('/a');
+    const told: string[] = [];
+    const first = (event: WatchEvent) => told.push(`first ${event.type}`);
+    const second = (event: WatchEvent) => told.push(`second ${event.type}`);
+    await Promise.all([zk.get('/a', { watch: first }), zk.get('/a', { watch: second })]);
+    await zk.unwatch('/a', 'data', first);
+    expect(await zk.hasWatches('/a')).toBe(true);
+    await zk.set('/a', 'x');
+    await until('the second is told', () => told.length > 0);
+    expect(told).toEqual(['second node-data-changed']);
+
+    // The last one, while another is on its way: the server cannot tell them apart, so that one is told.
+    await zk.get('/a', { watch: first });
+    await Promise.all([zk.get('/a', { watch: second }), zk.unwatch('/a', 'data', first)]);
+    await until('the second is told', () => told.length > 1);
+    expect(told).toEqual(['second node-data-changed', 'second watch-removed']);
+    await zk.unwatch('/a', 'data', first); // Not there any more: nothing happens.
   });
 });

@@ -121,6 +121,22 @@ describe('an ensemble that loses servers', () => {
   });
 });
 
+describe('sync', () => {
+  test('lets a follower catch up with what was written on any other server', async () => {
+    await using ensemble = await startEnsemble();
+    const [follower] = await ensemble.followers();
+    for (const server of ensemble.servers.filter((each) => each !== follower)) {
+      await using writer = await connect(server.connectString);
+      await using reader = await connect(follower!.connectString);
+      for (let round = 0; round < 100; round++) {
+        const { path } = await writer.create('/n-', '', { mode: 'persistent-sequential' });
+        const [, stat] = await Promise.all([reader.sync(), reader.exists(path)]);
+        expect(stat).toBeDefined();
+      }
+    }
+  });
+});
+
 describe('a hold', () => {
   test.each(['leader', 'quorum'] as const)(
     'lasts over many timeouts with the %s heartbeat',

@@ -1,0 +1,30 @@
+/** The door `holdfast`: fenced locks on ZooKeeper. */
+export type { AclEntry } from './client/acl.ts';
+export type { ConnectOptions } from './client/connect-options.ts';
+export { ops } from './client/operations-of-multi.ts';
+export { Fence, ZooKeeperFence } from './locks/fence.ts';
+export type { WaitOptions } from './locks/give-up.ts';
+export { connect, Holdfast, type HoldfastOptions } from './locks/holdfast.ts';
+export type { ContenderInfo, LockInfo, LockKind } from './locks/inspection.ts';
+export { type Leader, LeaderElection, Leadership } from './locks/leader-election.ts';
+export { type AcquireOptions, type Attempt, Lock } from './locks/lock.ts';
+export {
+  ContenderEvictedError,
+  ForeignNodeError,
+  LockError,
+  LockLostError,
+  LockReleasedError,
+  LockRevokedError,
+  LockTimeoutError,
+  LockUnreachableError,
+  StaleTokenError,
+  WrongKindError,
+} from './locks/lock-errors.ts';
+export { type FencingToken, type LockEvents, LockLease } from './locks/lock-lease.ts';
+export { MultiLock } from './locks/multi-lock.ts';
+export { Mutex } from './locks/mutex.ts';
+export type { Owner, OwnerFacts } from './locks/owner.ts';
+export { ReadLock, ReadWriteLock, WriteLock } from './locks/read-write-lock.ts';
+export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
+export { SimpleLock } from './locks/simple-lock.ts';
+export { ZkError } from './protocol/errors.ts';

@@ -1,0 +1,116 @@
+import { orAbort } from '../base/abort.ts';
+import { SessionLostError } from '../protocol/errors.ts';
+import { describeForeign } from '../queue/entry-name.ts';
+import type { EntryRole, HoldOnPlace, LockQueue, Place, QueueView } from '../queue/lock-queue.ts';
+import { type Grant, grantOf } from './grant.ts';
+import { ContenderEvictedError, ForeignNodeError, WrongKindError } from './lock-errors.ts';
+import { decideTurn, isFree, type Turn, type TurnRule } from './turn.ts';
+
+/** One contender's wish. */
+export interface Contest {
+  readonly lockName: string;
+  readonly queue: LockQueue;
+  readonly role: EntryRole;
+  readonly rule: TurnRule;
+  readonly data: string;
+  readonly giveUp: AbortSignal | undefined;
+  /** Called each time it turns out that others go first. */
+  onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
+}
+
+/**
+ * Joins the queue and waits for the turn. Every lock with a queue waits here, and only here.
+ *
+ *   1. Join: an entry at the end, and the queue as it was then.
+ *   2. First among those in the way? Granted.
+ *   3. Listen to the nearest of those in the way. Released: granted. Gone: look again, and go to 2.
+ *   Whatever goes wrong after 1, leave. Each attempt belongs to one session: when that is lost, begin again.
+ */
+export async function contend(contest: Contest): Promise<Grant> {
+  for (;;) {
+    let place: Place | undefined;
+    try {
+      const { queue, role, data, giveUp } = contest;
+      const joined = await queue.join({ role, data, ...(giveUp && { signal: giveUp }) });
+      place = joined.place;
+      return await awaitTurn(contest, joined.place, joined.view);
+    } catch (error) {
+      void place?.leave().catch(() => {}); // The first error is the one to tell.
+      if (!(error instanceof SessionLostError) || contest.giveUp?.aborted) throw error;
+    }
+  }
+}
+
+/** Takes the lock if it is free, without waiting; undefined if it is not. Looks before it writes anything. */
+export async function contendIfFree(contest: Contest): Promise<Grant | undefined> {
+  const { queue, role, rule, data, giveUp } = contest;
+  const options = giveUp ? { signal: giveUp } : {};
+  const before = await queue.view(options);
+  checkView(before, contest);
+  if (!isFree(before.entries, rule)) return undefined;
+  const { place, view } = await queue.join({ role, data, ...options });
+  try {
+    checkView(view, contest);
+    if (decideTurn(place.entry, view.entries, rule).kind === 'granted') {
+      return grantOf(place, await holdOf(place, giveUp), view.entries.length > 1);
+    }
+  } catch (error) {
+    void place.leave().catch(() => {});
+    throw error;
+  }
+  await place.leave();
+  return undefined;
+}
+
+/** Waits for the turn of a place that has been taken. */
+export async function awaitTurn(contest: Contest, place: Place, joinedView: QueueView): Promise<Grant> {
+  const { lockName, rule, giveUp } = contest;
+  let view = joinedView;
+  let contended = view.entries.length > 1;
+  for (;;) {
+    giveUp?.throwIfAborted();
+    checkView(view, contest);
+    const turn = decideTurn(place.entry, view.entries, rule);
+    if (turn.kind === 'evicted') throw evictedFrom(lockName);
+    if (turn.kind === 'granted') break;
+    contended = true;
+    contest.onWait?.(turn);
+    const departure = await place.listen(turn.for, { baton: turn.baton, ...(giveUp && { signal: giveUp }) });
+    if (place.evicted) throw evictedFrom(lockName);
+    if (departure === 'released') break;
+    view = await orAbort(place.view(), giveUp);
+  }
+  return grantOf(place, await holdOf(place, giveUp), contended);
+}
+
+/** A hold, or no hold at all: one that comes after the wait was given up is let go of. */
+export async function holdOf(place: Place, giveUp: AbortSignal | undefined): Promise<HoldOnPlace> {
+  const holding = place.hold();
+  try {
+    return await orAbort(holding, giveUp);
+  } catch (error) {
+    holding.then(
+      (hold) => hold.release(),
+      () => {},
+    );
+    throw error;
+  }
+}
+
+/** Nobody can say who holds a lock in whose folder others keep their own things. */
+export function checkView(view: QueueView, { lockName, rule }: Pick<Contest, 'lockName' | 'rule'>): void {
+  const stranger = view.foreign[0];
+  if (stranger === 'locks' || stranger === 'leases') {
+    throw new WrongKindError(lockName, 'there is a semaphore under this name');
+  }
+  if (stranger !== undefined) {
+    throw new ForeignNodeError(lockName, `${describeForeign(stranger)} is in its folder`);
+  }
+  const other = view.entries.find(({ role }) => !rule.roles.includes(role));
+  if (other)
+    throw new WrongKindError(lockName, `there is a lock of another kind under this name (${other.name})`);
+}
+
+function evictedFrom(lockName: string): ContenderEvictedError {
+  return new ContenderEvictedError(lockName, 'removed from the queue by someone else');
+}

@@ -1,0 +1,52 @@
+import type { Session } from '../client/session.ts';
+import type { EntryRole, HoldOnPlace, Place, PlaceEvents } from '../queue/lock-queue.ts';
+
+/** What a contest for a lock ends with: what is held, and how to let go of it. */
+export interface Grant {
+  readonly token: bigint;
+  readonly hold: HoldOnPlace;
+  /** The nodes whose existence is the lock. */
+  readonly paths: readonly string[];
+  readonly bound: { readonly session?: Session };
+  /** Whether anyone else has been seen in the queue. */
+  readonly contended: boolean;
+  attend(events: PlaceEvents): void;
+  /** See `Place.beside`; only where there is one place. */
+  beside?(role: EntryRole, data: string): Promise<Place>;
+  watchSelf(): Promise<boolean>;
+  leave(options: { readonly baton: boolean }): Promise<void>;
+}
+
+/** One place that is held. */
+export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Grant {
+  return {
+    token: place.token,
+    hold,
+    paths: [place.path],
+    bound: place.bound,
+    contended,
+    attend: (events) => place.attend(events),
+    beside: (role, data) => place.beside(role, data),
+    watchSelf: () => place.watchSelf(),
+    leave: (options) => place.leave(options),
+  };
+}
+
+/** Several places that are held as one: none of them may be lost. */
+export function grantOfAll(places: readonly Place[], hold: HoldOnPlace, contended: boolean): Grant {
+  const [first] = places;
+  return {
+    token: first!.token,
+    hold,
+    paths: places.map(({ path }) => path),
+    bound: first!.bound,
+    contended,
+    attend: (events) => {
+      for (const place of places) place.attend(events);
+    },
+    watchSelf: async () => (await Promise.all(places.map((place) => place.watchSelf()))).some(Boolean),
+    leave: async (options) => {
+      await Promise.all(places.map((place) => place.leave(options)));
+    },
+  };
+}

@@ -1,0 +1,226 @@
+import { hostname } from 'node:os';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { systemRandom } from '../base/random.ts';
+import type { AclEntry } from '../client/acl.ts';
+import type { ConnectOptions } from '../client/connect-options.ts';
+import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
+import { isServerError } from '../protocol/errors.ts';
+import { pathFault } from '../protocol/paths.ts';
+import { REVOKE_MARK } from '../queue/zookeeper-place.ts';
+import { Inspection, type LockInfo } from './inspection.ts';
+import { LeaderElection } from './leader-election.ts';
+import type { Lock } from './lock.ts';
+import type { LockContext } from './lock-context.ts';
+import { MultiLock } from './multi-lock.ts';
+import { Mutex } from './mutex.ts';
+import { ownerEncoder } from './owner.ts';
+import { ReadWriteLock } from './read-write-lock.ts';
+import { Semaphore } from './semaphore.ts';
+import { SimpleLock } from './simple-lock.ts';
+
+/** Where the locks are, and who we are. */
+export interface HoldfastOptions extends ConnectOptions {
+  /** `host:port,host:port/chroot`; `HOLDFAST_SERVERS` if left out. */
+  readonly servers?: string;
+  /** The folder of all locks; `/locks` if left out. Curator's path of a lock is this and the name. */
+  readonly root?: string;
+  /** Where batons appear for a moment; `/holdfast/batons` if left out. All who share locks must say the same. */
+  readonly batonFolder?: string;
+  /** The program's name, for people who look at a queue; the script's if left out. */
+  readonly app?: string;
+  /** More for people to see. No secrets: anyone who may read the lock reads this. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Who may do what with contenders' nodes; anyone anything if left out. */
+  readonly acl?: readonly AclEntry[];
+  /** The same for the folders that are made on demand. Deleting a contender is checked here. */
+  readonly folderAcl?: readonly AclEntry[];
+}
+
+/**
+ * Connects, and gives the locks of that connection.
+ *
+ * ```ts
+ * await using holdfast = await connect({ servers: 'zk1:2181,zk2:2181,zk3:2181/app' });
+ * await using lease = await holdfast.mutex('member-123').acquire({ timeoutMs: 5_000 });
+ * ```
+ *
+ * @throws TypeError, RangeError for a bad option; ZK_UNREACHABLE, ZK_AUTH_FAILED as the client does.
+ */
+export async function connect(options: HoldfastOptions = {}): Promise<Holdfast> {
+  const { servers = process.env['HOLDFAST_SERVERS'] } = options;
+  if (servers === undefined || servers === '') {
+    throw new TypeError(
+      'servers: nothing given and HOLDFAST_SERVERS is not set; "host:port,host:port" is needed',
+    );
+  }
+  const facts = readFacts(options);
+  return new Holdfast(await connectZooKeeper(servers, options), options, facts);
+}
+
+interface Facts {
+  readonly root: string;
+  readonly batonFolder: string;
+}
+
+/** The locks of one connection. The same name gives the same object. */
+export class Holdfast implements AsyncDisposable {
+  /** The client underneath, for everything that is not a lock. */
+  readonly zk: ZooKeeper;
+  readonly #context: LockContext;
+  readonly #inspection: Inspection;
+  readonly #locks = new Map<string, unknown>();
+
+  /** @internal */
+  constructor(zk: ZooKeeper, options: HoldfastOptions, { root, batonFolder }: Facts) {
+    this.zk = zk;
+    const log = options.log ?? silentLog;
+    const { app = programName(), labels, acl, folderAcl } = options;
+    const owner = { host: hostname(), pid: process.pid, app, ...(labels && { labels }) };
+    this.#context = {
+      zk,
+      clock: options.clock ?? systemClock,
+      log,
+      root,
+      owner,
+      describeOwner: ownerEncoder(owner),
+      store: {
+        zk,
+        random: options.random ?? systemRandom,
+        batonFolder,
+        entryAcl: acl,
+        folderAcl,
+      },
+      listenerFailed: (error) => log('error', 'a listener of a lock threw', { error }),
+    };
+    this.#inspection = new Inspection(zk, root);
+  }
+
+  /** A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. */
+  mutex(name: string): Mutex {
+    return this.#lock('mutex', name, () => new Mutex(this.#context, name));
+  }
+
+  /** Readers share, writers exclude; Curator's `InterProcessReadWriteLock`. */
+  readWriteLock(name: string): ReadWriteLock {
+    return this.#lock('read-write', name, () => new ReadWriteLock(this.#context, name));
+  }
+
+  /** Up to `permits` holders at once; Curator's `InterProcessSemaphoreV2`. */
+  semaphore(name: string, { permits }: { readonly permits: number }): Semaphore {
+    if (!Number.isInteger(permits) || permits < 1) {
+      throw new RangeError(`permits: ${String(permits)} given; an integer from 1 is needed`);
+    }
+    const semaphore = this.#lock('semaphore', name, () => new Semaphore(this.#context, name, { permits }));
+    if (semaphore.permits !== permits) {
+      throw new RangeError(
+        `permits: ${permits} given; semaphore ${name} has ${semaphore.permits} in this process`,
+      );
+    }
+    return semaphore;
+  }
+
+  /** Several mutexes as one, all or nothing; no deadlock among those who take them this way. */
+  multiLock(names: readonly string[]): MultiLock {
+    if (!Array.isArray(names) || names.length === 0)
+      throw new TypeError('names: at least one name is needed');
+    for (const name of names) checkName(name);
+    if (new Set(names).size !== names.length)
+      throw new TypeError(`names: ${names.join(', ')} given; each only once`);
+    return this.#lock(
+      'multi',
+      [...names].sort().join('/'),
+      () => new MultiLock(this.#context, [...names].sort()),
+      false,
+    );
+  }
+
+  /** One leader among many; Curator's `LeaderLatch`. `id` is what others see; `host:pid` if left out. */
+  election(name: string, options: { readonly id?: string } = {}): LeaderElection {
+    const key = options.id === undefined ? name : `${name} as ${options.id}`;
+    checkName(name);
+    return this.#lock('election', key, () => new LeaderElection(this.#context, name, options), false);
+  }
+
+  /** The textbook lock that does not scale: unfair, and every release wakes all who wait. */
+  simpleLock(name: string): SimpleLock {
+    return this.#lock('simple', name, () => new SimpleLock(this.#context, name));
+  }
+
+  /** Every lock that somebody holds or waits for, and some that are free. */
+  list(): Promise<LockInfo[]> {
+    return this.#inspection.list();
+  }
+
+  /** Who holds a lock, who waits, since when. */
+  async inspect(name: string): Promise<LockInfo> {
+    checkName(name);
+    return this.#inspection.inspect(name);
+  }
+
+  /**
+   * Asks the holders of a lock to let go: their lease's signal fires, and Curator's revocation listeners are called.
+   * `holder` asks one only. Resolves with how many were asked; whether they let go is up to them.
+   */
+  async revoke(name: string, options: { readonly holder?: string } = {}): Promise<number> {
+    const { holders, kind } = await this.inspect(name);
+    const folder = `${this.#context.root}/${name}${kind === 'semaphore' ? '/leases' : ''}`;
+    const asked = holders.filter(({ id }) => options.holder === undefined || id === options.holder);
+    const outcomes = await Promise.all(
+      asked.map(async ({ id }) => {
+        try {
+          await this.zk.set(kind === 'simple' ? folder : `${folder}/${id}`, REVOKE_MARK);
+          return true;
+        } catch (error) {
+          if (isServerError(error, 'no-node')) return false; // It has just let go.
+          throw error;
+        }
+      }),
+    );
+    return outcomes.filter(Boolean).length;
+  }
+
+  /** Ends the session: everything it holds is free at once. */
+  close(): Promise<void> {
+    return this.zk.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #lock<T extends Lock | ReadWriteLock>(kind: string, name: string, make: () => T, check = true): T {
+    if (check) checkName(name);
+    const key = `${kind} ${name}`;
+    const present = this.#locks.get(key) as T | undefined;
+    if (present) return present;
+    const made = make();
+    this.#locks.set(key, made);
+    return made;
+  }
+}
+
+function readFacts(options: HoldfastOptions): Facts {
+  const { root = '/locks', batonFolder = '/holdfast/batons' } = options;
+  for (const [name, path] of Object.entries({ root, batonFolder })) {
+    const fault = typeof path === 'string' ? pathFault(path) : 'it is not a string';
+    if (fault || path === '/')
+      throw new TypeError(`${name} ${JSON.stringify(path)}: ${fault ?? 'it is the root of all'}`);
+  }
+  if (batonFolder === root || batonFolder.startsWith(`${root}/`)) {
+    throw new TypeError(`batonFolder ${batonFolder}: it is inside ${root}, where every node is a lock`);
+  }
+  return { root, batonFolder };
+}
+
+/** One element of a path: a lock inside another lock's folder would be taken for a contender. */
+function checkName(name: string): void {
+  if (typeof name !== 'string') throw new TypeError(`name: ${typeof name} given; a string is needed`);
+  const fault = name === '' ? 'it is empty' : name.includes('/') ? 'it has a /' : pathFault(`/${name}`);
+  if (fault) throw new TypeError(`name ${JSON.stringify(name)}: ${fault}`);
+}
+
+function programName(): string {
+  const script = process.argv[1];
+  return script === undefined ? 'node' : script.slice(script.lastIndexOf('/') + 1);
+}

@@ -1,0 +1,155 @@
+import type { ZooKeeper } from '../client/zookeeper.ts';
+import { isServerError } from '../protocol/errors.ts';
+import { inOrder, parseEntry } from '../queue/entry-name.ts';
+import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
+import { decodeOwner, type Owner } from './owner.ts';
+
+/** What kind of lock a name has; `free` if nothing shows it, `unknown` if only strangers are there. */
+export type LockKind = 'mutex' | 'read-write' | 'semaphore' | 'election' | 'simple' | 'free' | 'unknown';
+
+/** One who holds or waits. */
+export interface ContenderInfo {
+  /** The name of its node: what `revoke` takes. */
+  readonly id: string;
+  readonly role: EntryRole;
+  readonly token: bigint;
+  /** The ZooKeeper session it lives in. */
+  readonly session: bigint;
+  /** When its node was made, by the server's clock. */
+  readonly since: Date;
+  readonly owner: Owner;
+}
+
+/** A lock as it was a moment ago. */
+export interface LockInfo {
+  readonly name: string;
+  readonly kind: LockKind;
+  readonly holders: readonly ContenderInfo[];
+  /** Those who wait, first the one whose turn is next. */
+  readonly queue: readonly ContenderInfo[];
+  /** Names in the lock's folder that are no contenders. */
+  readonly foreign: readonly string[];
+}
+
+const KINDS: Readonly<Record<EntryRole, LockKind>> = {
+  exclusive: 'mutex',
+  read: 'read-write',
+  write: 'read-write',
+  leader: 'election',
+  lease: 'semaphore',
+};
+
+/** Looks at locks from outside: two or three round trips for each, nothing written. */
+export class Inspection {
+  readonly #zk: ZooKeeper;
+  readonly #root: string;
+
+  constructor(zk: ZooKeeper, root: string) {
+    this.#zk = zk;
+    this.#root = root;
+  }
+
+  /** Every lock that has a node, in the order of their names. */
+  async list(): Promise<LockInfo[]> {
+    const names = await this.#children(this.#root);
+    return Promise.all(names.sort().map((name) => this.inspect(name)));
+  }
+
+  async inspect(name: string): Promise<LockInfo> {
+    const path = `${this.#root}/${name}`;
+    const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
+    if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path);
+    if (names.includes('leases') || names.includes('locks')) return this.#semaphore(name, path, names);
+    const { entries, foreign } = sorted(names);
+    const contenders = await this.#read(path, entries);
+    const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
+    const held = holderCount(contenders);
+    return { name, kind, holders: contenders.slice(0, held), queue: contenders.slice(held), foreign };
+  }
+
+  async #simple(name: string, path: string): Promise<LockInfo> {
+    const holder = await this.#contender(path, { name, role: 'exclusive', sequence: 0, czxid: undefined });
+    return {
+      name,
+      kind: holder ? 'simple' : 'free',
+      holders: holder ? [holder] : [],
+      queue: [],
+      foreign: [],
+    };
+  }
+
+  /**
+   * Everyone at the turnstile waits. Who is first there has made its leases already: those are no holders yet, and are
+   * told by their session and by being younger than its place at the turnstile.
+   */
+  async #semaphore(name: string, path: string, names: readonly string[]): Promise<LockInfo> {
+    const [leases, turnstile] = await Promise.all(
+      ['leases', 'locks'].map(async (folder) => {
+        const { entries } = sorted(await this.#children(`${path}/${folder}`));
+        return this.#read(`${path}/${folder}`, entries);
+      }),
+    );
+    const first = turnstile![0];
+    const isPending = ({ session, token }: ContenderInfo) =>
+      first?.session === session && token > first.token;
+    return {
+      name,
+      kind: 'semaphore',
+      holders: leases!.filter((lease) => !isPending(lease)),
+      queue: turnstile!,
+      foreign: names.filter((each) => each !== 'leases' && each !== 'locks'),
+    };
+  }
+
+  async #read(folder: string, entries: readonly QueueEntry[]): Promise<ContenderInfo[]> {
+    const read = await Promise.all(entries.map((entry) => this.#contender(`${folder}/${entry.name}`, entry)));
+    return entries
+      .map((entry, index) => ({ entry: { ...entry, czxid: read[index]?.token }, info: read[index] }))
+      .sort((a, b) => inOrder(a.entry, b.entry))
+      .flatMap(({ info }) => (info ? [info] : []));
+  }
+
+  async #contender(path: string, { name, role }: QueueEntry): Promise<ContenderInfo | undefined> {
+    try {
+      const { data, stat } = await this.#zk.get(path);
+      return {
+        id: name,
+        role,
+        token: stat.czxid,
+        session: stat.ephemeralOwner,
+        since: new Date(Number(stat.ctime)),
+        owner: decodeOwner(data),
+      };
+    } catch (error) {
+      if (isServerError(error, 'no-node')) return undefined; // Gone meanwhile.
+      throw error;
+    }
+  }
+
+  async #children(path: string): Promise<string[]> {
+    try {
+      return await this.#zk.children(path);
+    } catch (error) {
+      if (isServerError(error, 'no-node')) return [];
+      throw error;
+    }
+  }
+}
+
+function sorted(names: readonly string[]): { entries: QueueEntry[]; foreign: string[] } {
+  const entries: QueueEntry[] = [];
+  const foreign: string[] = [];
+  for (const name of names) {
+    const entry = parseEntry(name);
+    if (entry) entries.push(entry);
+    else foreign.push(name);
+  }
+  return { entries: entries.sort(inOrder), foreign };
+}
+
+/** How many of those in line hold: the first, or all readers that no writer is ahead of. */
+function holderCount(contenders: readonly ContenderInfo[]): number {
+  if (contenders[0]?.role !== 'read') return Math.min(contenders.length, 1);
+  const firstWriter = contenders.findIndex(({ role }) => role === 'write');
+  return firstWriter < 0 ? contenders.length : firstWriter;
+}

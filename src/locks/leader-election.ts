@@ -1,0 +1,170 @@
+import { orAbort } from '../base/abort.ts';
+import { deferred } from '../base/deferred.ts';
+import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
+import type { WatchEvent } from '../session/watch-registry.ts';
+import type { AcquireOptions } from './lock.ts';
+import type { LockContext } from './lock-context.ts';
+import { LockLostError } from './lock-errors.ts';
+import { type FencingToken, type Holding, LockLease } from './lock-lease.ts';
+import { QueueLock } from './queue-lock.ts';
+import { leading } from './turn.ts';
+
+/** Who leads. */
+export interface Leader {
+  /** What the leader calls itself. */
+  readonly id: string;
+  /** Larger for each later leader. */
+  readonly epoch: bigint;
+}
+
+/** A lease on leading: for as long as it is held, nobody else leads. */
+export class Leadership extends LockLease {
+  /** The fencing token of this term: larger than that of every leader before. */
+  get epoch(): FencingToken {
+    return this.token;
+  }
+
+  /** Lets the next candidate lead. */
+  resign(): Promise<void> {
+    return this.release();
+  }
+}
+
+/**
+ * One leader among many candidates, the first who came. Shared with Curator's `LeaderLatch`.
+ *
+ *   campaign   waits for leadership; a session lost while waiting is replaced, and the queue joined again
+ *   lead       campaigns, runs, and campaigns again when leadership was lost, until it is told to stop
+ *   observe    who leads, now and after each change
+ */
+export class LeaderElection extends QueueLock {
+  /** What this candidate calls itself. */
+  readonly id: string;
+  readonly #folder: string;
+
+  /** @internal */
+  constructor(context: LockContext, name: string, options: { readonly id?: string } = {}) {
+    const folder = `${context.root}/${name}`;
+    super(context, name, { queue: new ZooKeeperQueue(context.store, folder), role: 'leader', rule: leading });
+    this.#folder = folder;
+    this.id = options.id ?? `${context.owner.host}:${context.owner.pid}`;
+  }
+
+  /** Waits until this candidate leads. @throws as `acquire`. */
+  campaign(options: AcquireOptions = {}): Promise<Leadership> {
+    return this.acquire(options) as Promise<Leadership>;
+  }
+
+  /**
+   * Runs `run` whenever this candidate leads, until the signal fires; its signal fires too when leadership is lost, and
+   * the next term begins when `run` has ended. Rejects with what `run` throws for other reasons, or the signal's own.
+   */
+  async lead(
+    run: (leadership: Leadership) => Promise<unknown>,
+    options: AcquireOptions & { readonly signal: AbortSignal },
+  ): Promise<never> {
+    for (;;) {
+      await using leadership = await this.campaign(options);
+      try {
+        await run(leadership);
+      } catch (error) {
+        const lost = leadership.signal.aborted && leadership.signal.reason instanceof LockLostError;
+        if (!lost) throw error;
+      }
+    }
+  }
+
+  /** Who leads now; undefined if nobody does. */
+  async leader(): Promise<Leader | undefined> {
+    return (await this.#look(undefined)).leader;
+  }
+
+  /**
+   * Who leads, now and after each change, undefined while nobody does. Goes on over lost sessions; leaders that lasted
+   * less than a round trip may be skipped.
+   */
+  async *observe(
+    options: { readonly signal?: AbortSignal } = {},
+  ): AsyncGenerator<Leader | undefined, void, void> {
+    const { signal } = options;
+    let last: Leader | undefined | null = null;
+    for (;;) {
+      signal?.throwIfAborted();
+      const changed = deferred();
+      const onChange = (_event: WatchEvent) => changed.resolve();
+      let seen: Awaited<ReturnType<LeaderElection['leader']>>;
+      let stop: () => void;
+      try {
+        const looked = await orAbort(this.#look(onChange), signal);
+        seen = looked.leader;
+        stop = looked.stop;
+      } catch (error) {
+        if (error instanceof SessionLostError) continue;
+        throw error;
+      }
+      try {
+        if (last === null || last?.epoch !== seen?.epoch) {
+          last = seen;
+          yield seen;
+        }
+        await orAbort(changed.promise, signal);
+      } finally {
+        stop();
+      }
+    }
+  }
+
+  protected override describe(): string {
+    return this.id;
+  }
+
+  protected override makeLease(holding: Holding): Leadership {
+    return new Leadership(holding);
+  }
+
+  /** The first candidate, whose node is watched then; the folder only while there is none. */
+  async #look(
+    onChange: ((event: WatchEvent) => void) | undefined,
+  ): Promise<{ readonly leader: Leader | undefined; stop(): void }> {
+    const { zk } = this.context;
+    const watch = onChange && { watch: onChange };
+    for (;;) {
+      const view = await this.queue.view();
+      const first = view.entries[0];
+      if (first) {
+        const path = `${this.#folder}/${first.name}`;
+        try {
+          const { data, stat } = await zk.get(path, { ...watch });
+          const stop = () => void (onChange && zk.unwatch(path, 'data', onChange));
+          return { leader: { id: data?.toString('utf8') ?? '', epoch: stat.czxid }, stop };
+        } catch (error) {
+          if (!isServerError(error, 'no-node')) throw error;
+          continue; // Gone between the two: look again.
+        }
+      }
+      if (!onChange) return { leader: undefined, stop: () => {} };
+      const stop = await this.#watchForFirst(onChange);
+      if (stop) return { leader: undefined, stop };
+    }
+  }
+
+  /** Undefined if someone has come meanwhile. */
+  async #watchForFirst(onChange: (event: WatchEvent) => void): Promise<(() => void) | undefined> {
+    const { zk } = this.context;
+    try {
+      const names = await zk.children(this.#folder, { watch: onChange });
+      const stop = () => void zk.unwatch(this.#folder, 'children', onChange);
+      if (names.length === 0) return stop;
+      stop();
+      return undefined;
+    } catch (error) {
+      if (!isServerError(error, 'no-node')) throw error;
+      const stat = await zk.exists(this.#folder, { watch: onChange });
+      const stop = () => void zk.unwatch(this.#folder, 'exists', onChange);
+      if (!stat) return stop;
+      stop();
+      return undefined;
+    }
+  }
+}

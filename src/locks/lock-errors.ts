@@ -1,0 +1,160 @@
+import { type ErrorRow, ZkError } from '../protocol/errors.ts';
+
+/** What went wrong with one lock. `lockName` says which. */
+export abstract class LockError extends ZkError {
+  static override readonly brand: string = 'LockError';
+  abstract override readonly code: `ZK_LOCK_${string}`;
+  readonly scope = 'lock';
+  readonly lockName: string;
+
+  constructor(lockName: string, message: string, options?: ErrorOptions) {
+    super(`lock ${lockName}: ${message}`, options);
+    this.lockName = lockName;
+  }
+}
+
+/** The time for waiting ran out while others held it. The queue was left; nothing stays behind. */
+export class LockTimeoutError extends LockError {
+  static override readonly brand: string = 'LockTimeoutError';
+  readonly code = 'ZK_LOCK_TIMEOUT';
+  readonly outcome = 'not-applied';
+
+  constructor(lockName: string, timeoutMs: number) {
+    super(lockName, `not granted within ${timeoutMs} ms`);
+  }
+}
+
+/** No server could be reached in the time that was given. */
+export class LockUnreachableError extends LockError {
+  static override readonly brand: string = 'LockUnreachableError';
+  readonly code = 'ZK_LOCK_UNREACHABLE';
+  readonly outcome = 'not-applied';
+}
+
+/** Exclusivity can no longer be promised: another may hold it from now on. */
+export class LockLostError extends LockError {
+  static override readonly brand: string = 'LockLostError';
+  readonly code = 'ZK_LOCK_LOST';
+  readonly outcome = 'unknown';
+}
+
+/** Someone asks the holder to let go. It is still held, until it is released. */
+export class LockRevokedError extends LockError {
+  static override readonly brand: string = 'LockRevokedError';
+  readonly code = 'ZK_LOCK_REVOKED';
+  readonly outcome = 'not-applied';
+}
+
+/** The lease was released by this program. */
+export class LockReleasedError extends LockError {
+  static override readonly brand: string = 'LockReleasedError';
+  readonly code = 'ZK_LOCK_RELEASED';
+  readonly outcome = 'not-applied';
+}
+
+/** The contender was removed from the queue by someone else while it waited. */
+export class ContenderEvictedError extends LockError {
+  static override readonly brand: string = 'ContenderEvictedError';
+  readonly code = 'ZK_LOCK_CONTENDER_EVICTED';
+  readonly outcome = 'not-applied';
+}
+
+/** There is a lock of another kind under this name. */
+export class WrongKindError extends LockError {
+  static override readonly brand: string = 'WrongKindError';
+  readonly code = 'ZK_LOCK_WRONG_KIND';
+  readonly outcome = 'not-applied';
+}
+
+/**
+ * Something else is in the lock's folder. Other programs may take it for a contender, or not see ours: nobody could
+ * say who holds the lock.
+ */
+export class ForeignNodeError extends LockError {
+  static override readonly brand: string = 'ForeignNodeError';
+  readonly code = 'ZK_LOCK_FOREIGN_NODE';
+  readonly outcome = 'not-applied';
+}
+
+/** The resource has seen a later token: whoever carries this one has been overtaken. */
+export class StaleTokenError extends ZkError {
+  static override readonly brand: string = 'StaleTokenError';
+  readonly code = 'ZK_STALE_TOKEN';
+  readonly scope = 'resource';
+  readonly outcome = 'not-applied';
+  readonly token: bigint;
+  readonly highest: bigint;
+
+  constructor(token: bigint, highest: bigint) {
+    super(`token ${token} is stale: ${highest} has been admitted`);
+    this.token = token;
+    this.highest = highest;
+  }
+}
+
+/** The rows of docs/errors.md for these. */
+export const lockErrorTable: readonly ErrorRow[] = [
+  {
+    name: 'LockTimeoutError',
+    code: 'ZK_LOCK_TIMEOUT',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'try later; the queue was left',
+  },
+  {
+    name: 'LockUnreachableError',
+    code: 'ZK_LOCK_UNREACHABLE',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'look at the servers',
+  },
+  {
+    name: 'LockLostError',
+    code: 'ZK_LOCK_LOST',
+    scope: 'lock',
+    outcome: 'unknown',
+    advice: 'stop: another may hold it',
+  },
+  {
+    name: 'LockRevokedError',
+    code: 'ZK_LOCK_REVOKED',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'finish and release; it is held until then',
+  },
+  {
+    name: 'LockReleasedError',
+    code: 'ZK_LOCK_RELEASED',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'nothing; you released it',
+  },
+  {
+    name: 'ContenderEvictedError',
+    code: 'ZK_LOCK_CONTENDER_EVICTED',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'start again, if whoever removed it agrees',
+  },
+  {
+    name: 'WrongKindError',
+    code: 'ZK_LOCK_WRONG_KIND',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'use another name',
+  },
+  {
+    name: 'ForeignNodeError',
+    code: 'ZK_LOCK_FOREIGN_NODE',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'find out whose it is; remove it or use another name',
+  },
+  {
+    name: 'StaleTokenError',
+    code: 'ZK_STALE_TOKEN',
+    scope: 'resource',
+    outcome: 'not-applied',
+    advice: 'stop: you have been overtaken',
+  },
+];

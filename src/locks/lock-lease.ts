@@ -1,0 +1,248 @@
+import type { Cancel } from '../base/clock.ts';
+import type { Emitter } from '../base/emitter.ts';
+import type { MultiResults, MultiWrite } from '../client/operations-of-multi.ts';
+import { ops } from '../client/operations-of-multi.ts';
+import { MultiError, ServerError } from '../protocol/errors.ts';
+import type { Grant } from './grant.ts';
+import type { LockContext } from './lock-context.ts';
+import { type LockError, LockLostError, LockReleasedError, LockRevokedError } from './lock-errors.ts';
+
+/** Larger means granted later. A resource that remembers the largest can refuse whoever was overtaken. */
+export type FencingToken = bigint & { readonly __brand: 'FencingToken' };
+
+/** What a lock tells its listeners. */
+export interface LockEvents {
+  /** Granted. */
+  lockAcquired: { readonly lease: LockLease; readonly waitedMs: number };
+  /** Let go by this program. */
+  lockReleased: { readonly token: bigint; readonly heldMs: number };
+  /** Not granted at once: in the queue, behind this many. */
+  waiting: { readonly ahead: number; readonly behind: string };
+  /** The queue has moved, or was looked at again. */
+  position: { readonly ahead: number };
+  /** Exclusivity can no longer be promised. */
+  lost: { readonly token: bigint; readonly error: LockLostError };
+  /** Someone asks for the lock. */
+  revoked: { readonly token: bigint };
+}
+
+/** A hold that lasts this long has its node watched; a shorter one pays nothing for it. */
+const LASTING_MS = 100;
+
+/** What all leases of one grant share. Re-entry makes another lease of the same holding. */
+export class Holding {
+  readonly lockName: string;
+  readonly token: FencingToken;
+  readonly #context: LockContext;
+  readonly #grant: Grant;
+  readonly #events: Emitter<LockEvents>;
+  readonly #grantedAtMs: number;
+  readonly #onEnd: () => void;
+  #state: 'held' | 'lost' | 'released' = 'held';
+  #leaseCount = 0;
+  #contended: boolean;
+  #controller: AbortController | undefined;
+  /** Why the signal has fired: lost or revoked. */
+  #reason: LockError | undefined;
+  #cancelWatch: Cancel = () => {};
+  #left: Promise<void> | undefined;
+
+  constructor(
+    context: LockContext,
+    grant: Grant,
+    lock: { readonly name: string; readonly events: Emitter<LockEvents>; readonly onEnd?: () => void },
+  ) {
+    this.#context = context;
+    this.#grant = grant;
+    this.#events = lock.events;
+    this.#onEnd = lock.onEnd ?? (() => {});
+    this.lockName = lock.name;
+    this.token = grant.token as FencingToken;
+    this.#contended = grant.contended;
+    this.#grantedAtMs = context.clock.nowMs();
+    grant.hold.onEnded((cause) => this.#lose(new LockLostError(this.lockName, cause.message, { cause })));
+    this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
+    grant.attend({
+      evicted: () => this.#lose(new LockLostError(this.lockName, 'its node was removed by someone else')),
+      revoked: () => this.#revoke(),
+    });
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#reason && !this.#controller.signal.aborted) this.#controller.abort(this.#reason);
+    return this.#controller.signal;
+  }
+
+  get paths(): readonly string[] {
+    return this.#grant.paths;
+  }
+  get grant(): Grant {
+    return this.#grant;
+  }
+
+  remainingMs(): number {
+    return this.#state === 'held' ? this.#grant.hold.remainingMs() : 0;
+  }
+
+  assertHeld(): void {
+    if (this.remainingMs() > 0) return;
+    if (this.#state === 'released') throw new LockReleasedError(this.lockName, 'it was released');
+    throw this.#reason instanceof LockLostError
+      ? this.#reason
+      : new LockLostError(this.lockName, 'its lease has ended');
+  }
+
+  async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
+    this.assertHeld();
+    const checks = this.#grant.paths.map((path) => ops.check(path));
+    try {
+      const results = await this.#context.zk.multi([...checks, ...writes], this.#grant.bound);
+      return results.slice(checks.length) as MultiResults<Ops>;
+    } catch (error) {
+      if (!(error instanceof MultiError)) throw error;
+      if (error.index < checks.length) {
+        throw new LockLostError(this.lockName, 'its node is gone; nothing was written', { cause: error });
+      }
+      throw new MultiError(error.serverCode, 'guarded', error.path, error.index - checks.length);
+    }
+  }
+
+  /** One more lease of this holding. */
+  enter(): void {
+    this.#leaseCount++;
+  }
+
+  /** One lease less; with the last one the lock is let go. */
+  async leave(): Promise<void> {
+    if (--this.#leaseCount > 0) return;
+    await this.#release();
+  }
+
+  #release(): Promise<void> {
+    if (this.#state === 'held') {
+      this.#end('released');
+      this.#left = this.#grant.leave({ baton: this.#contended });
+      const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
+      this.#events.emit('lockReleased', { token: this.token, heldMs });
+    }
+    return this.#left ?? Promise.resolve();
+  }
+
+  #end(state: 'lost' | 'released'): void {
+    this.#state = state;
+    this.#cancelWatch();
+    this.#grant.hold.release();
+    this.#onEnd();
+  }
+
+  #lose(error: LockLostError): void {
+    if (this.#state !== 'held') return;
+    this.#end('lost');
+    this.#reason = error;
+    this.#fire(error);
+    this.#events.emit('lost', { token: this.token, error });
+    // The session may live on, and the node with it: nobody is to wait behind a lease that is no more.
+    this.#left = this.#grant.leave({ baton: false }).catch((failure) => {
+      this.#context.log('warn', 'a lost lock could not be left', { lock: this.lockName, error: failure });
+    });
+  }
+
+  #revoke(): void {
+    if (this.#state !== 'held' || this.#reason) return;
+    this.#reason = new LockRevokedError(this.lockName, 'someone asks for it');
+    this.#fire(this.#reason);
+    this.#events.emit('revoked', { token: this.token });
+  }
+
+  #fire(reason: LockError): void {
+    try {
+      this.#controller?.abort(reason);
+    } catch (error) {
+      this.#context.listenerFailed(error);
+    }
+  }
+
+  #watch(): void {
+    this.#grant.watchSelf().then(
+      (others) => {
+        this.#contended ||= others;
+      },
+      (error) => {
+        if (error instanceof ServerError) {
+          this.#context.log('warn', 'a held lock cannot be watched', { lock: this.lockName, error });
+        }
+      },
+    );
+  }
+}
+
+/**
+ * Proof that the lock was granted, for as long as `signal` has not fired and `remainingMs()` is not 0.
+ *
+ * Not promised: that code stops by itself. A process that stands still runs on past its lease; only a resource that
+ * checks `token` is safe then.
+ */
+export class LockLease implements AsyncDisposable {
+  readonly #holding: Holding;
+  #released: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(holding: Holding) {
+    this.#holding = holding;
+    holding.enter();
+  }
+
+  /** The fencing token: the number of the transaction that made this contender. The same when re-entered. */
+  get token(): FencingToken {
+    return this.#holding.token;
+  }
+
+  get lockName(): string {
+    return this.#holding.lockName;
+  }
+
+  /** Fires when the lock is lost, with a `LockLostError`, or asked for by someone, with a `LockRevokedError`. */
+  get signal(): AbortSignal {
+    return this.#holding.signal;
+  }
+
+  /** From the clock, not from a flag: right even in the first line after a long stall of the event loop. */
+  remainingMs(): number {
+    return this.#released !== undefined ? 0 : this.#holding.remainingMs();
+  }
+
+  /** @throws ZK_LOCK_LOST, ZK_LOCK_RELEASED. */
+  assertHeld(): void {
+    if (this.#released !== undefined) throw new LockReleasedError(this.lockName, 'it was released');
+    this.#holding.assertHeld();
+  }
+
+  /**
+   * Writes to ZooKeeper only if the lock is still held: one transaction that also checks the contender's node.
+   *
+   * @throws ZK_LOCK_LOST if it is not, and MultiError as `multi` does; nothing was written in either case.
+   */
+  async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
+    this.assertHeld();
+    return this.#holding.guard(writes);
+  }
+
+  /**
+   * Lets go. Resolves when the server has confirmed it, or the session is over; repeats by itself while disconnected.
+   * Idempotent, and no error if the lock is lost already.
+   */
+  release(): Promise<void> {
+    this.#released ??= this.#holding.leave();
+    return this.#released;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  /** @internal */
+  get holding(): Holding {
+    return this.#holding;
+  }
+}

@@ -1,0 +1,200 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Emitter } from '../base/emitter.ts';
+import { checkDuration } from '../client/arguments.ts';
+import { isServerError, UnreachableError } from '../protocol/errors.ts';
+import { GiveUp, type WaitOptions } from './give-up.ts';
+import type { Grant } from './grant.ts';
+import type { LockContext } from './lock-context.ts';
+import { LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
+import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
+import type { Turn } from './turn.ts';
+
+/** How a lock is to be acquired. */
+export interface AcquireOptions extends WaitOptions {
+  /** Re-enters: a lease that is held already. The same token; let go with the last release. */
+  readonly within?: LockLease;
+  /** Why, for people who look at the queue. */
+  readonly reason?: string;
+}
+
+/** What `attempt` answers: it does not throw for what is to be expected. */
+export type Attempt =
+  | { readonly ok: true; readonly lease: LockLease }
+  | { readonly ok: false; readonly reason: 'busy' | 'timeout' | 'aborted' | 'unreachable' };
+
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+/** Which leases the code that runs now has been entered with. */
+const entered = new AsyncLocalStorage<ReadonlyMap<Lock, LockLease>>();
+
+/** What every lock offers. A recipe says how it is contended for. */
+export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
+  readonly name: string;
+  /** @internal */
+  protected readonly context: LockContext;
+  /** @internal */
+  protected readonly events: Emitter<LockEvents>;
+  /** Leases of this lock by what they hold, so that `within` can be told from a lease of another lock. */
+  readonly #holdings = new Set<Holding>();
+
+  /** @internal */
+  constructor(context: LockContext, name: string) {
+    this.context = context;
+    this.name = name;
+    this.events = new Emitter<LockEvents>((error) => context.listenerFailed(error));
+  }
+
+  /** Waits for the turn; undefined comes only from `tryContend`. */
+  protected abstract contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant>;
+  protected abstract tryContend(
+    options: Options,
+    giveUp: AbortSignal | undefined,
+  ): Promise<Grant | undefined>;
+  /** Refuses options that cannot be, before anything is done. */
+  protected check(_options: Options): void {}
+
+  /**
+   * Waits until the lock is granted, in order of arrival.
+   *
+   * @throws ZK_LOCK_TIMEOUT, ZK_LOCK_UNREACHABLE, the signal's own reason; ZK_LOCK_CONTENDER_EVICTED,
+   * ZK_LOCK_WRONG_KIND, ZK_LOCK_FOREIGN_NODE, ZK_NO_AUTH. In each case nothing is left behind.
+   */
+  async acquire(options: Options = {} as Options): Promise<LockLease> {
+    this.#checkOptions(options);
+    if (options.within) return this.#reenter(options.within);
+    return this.#run(options, async (giveUp) => this.contend(options, giveUp)) as Promise<LockLease>;
+  }
+
+  /** The lease if the lock is free, `null` if it is not: never queues. One read if it is taken. */
+  async tryAcquire(options: Options = {} as Options): Promise<LockLease | null> {
+    this.#checkOptions(options);
+    if (options.within) return this.#reenter(options.within);
+    const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...options };
+    return (await this.#run(bounded, async (giveUp) => this.tryContend(options, giveUp))) ?? null;
+  }
+
+  /** As `acquire` with a `timeoutMs`, as `tryAcquire` without: what is to be expected comes as a result. */
+  async attempt(options: Options = {} as Options): Promise<Attempt> {
+    try {
+      const lease =
+        options.timeoutMs === undefined ? await this.tryAcquire(options) : await this.acquire(options);
+      return lease ? { ok: true, lease } : { ok: false, reason: 'busy' };
+    } catch (error) {
+      if (options.signal?.aborted && error === options.signal.reason) return { ok: false, reason: 'aborted' };
+      if (error instanceof LockTimeoutError) return { ok: false, reason: 'timeout' };
+      if (error instanceof LockUnreachableError) return { ok: false, reason: 'unreachable' };
+      throw error;
+    }
+  }
+
+  /**
+   * Acquires, runs, releases. Inside `run`, and whatever it calls and awaits, another `use` of this lock re-enters.
+   * `run` is not stopped when the lock is lost: it has the lease's signal for that.
+   */
+  async use<T>(run: (lease: LockLease) => Promise<T> | T, options: Options = {} as Options): Promise<T> {
+    const outer = entered.getStore()?.get(this as never);
+    const within = options.within ?? (outer && outer.remainingMs() > 0 ? outer : undefined);
+    await using lease = await this.acquire(within ? { ...options, within } : options);
+    const leases = new Map(entered.getStore());
+    leases.set(this as never, lease);
+    return await entered.run(leases, () => run(lease));
+  }
+
+  /** Adds a listener for one of the lock's events and returns the function that removes it. */
+  on<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): () => void {
+    return this.events.on(name, listener);
+  }
+
+  off<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): void {
+    this.events.off(name, listener);
+  }
+
+  /** What others are to know of the contender. @internal */
+  protected describe({ reason }: Options): string {
+    return this.context.describeOwner({ reason, wallMs: this.context.clock.wallMs() });
+  }
+
+  /** Tells listeners of one wait: once that it is one, and each time where it stands. @internal */
+  protected tellOfWaiting(): (turn: Extract<Turn, { kind: 'wait' }>) => void {
+    let waiting = false;
+    return ({ ahead, for: { name } }) => {
+      if (!waiting) this.events.emit('waiting', { ahead, behind: name });
+      waiting = true;
+      this.events.emit('position', { ahead });
+    };
+  }
+
+  /** @internal */
+  protected leaseOf(grant: Grant, waitedMs: number): LockLease {
+    const { context, name, events } = this;
+    const holding: Holding = new Holding(context, grant, {
+      name,
+      events,
+      onEnd: () => void this.#holdings.delete(holding),
+    });
+    this.#holdings.add(holding);
+    const lease = this.makeLease(holding);
+    holding.assertHeld(); // Never hand out what is lost already.
+    events.emit('lockAcquired', { lease, waitedMs });
+    return lease;
+  }
+
+  /** @internal */
+  protected makeLease(holding: Holding): LockLease {
+    return new LockLease(holding);
+  }
+
+  /** @internal */
+  isHeldAs(lease: LockLease): boolean {
+    return this.#holdings.has(lease.holding);
+  }
+
+  async #run(
+    options: Options,
+    contend: (giveUp: AbortSignal | undefined) => Promise<Grant | undefined>,
+  ): Promise<LockLease | undefined> {
+    const { clock } = this.context;
+    const startedAtMs = clock.nowMs();
+    const giveUp = new GiveUp(clock, options, () => this.#timedOut(options.timeoutMs!));
+    try {
+      const grant = await contend(giveUp.signal);
+      return grant && this.leaseOf(grant, clock.nowMs() - startedAtMs);
+    } catch (error) {
+      throw this.#explained(error);
+    } finally {
+      giveUp.end();
+    }
+  }
+
+  #timedOut(timeoutMs: number): Error {
+    const { state, readOnly } = this.context.zk.session;
+    if (state === 'connected' && !readOnly) return new LockTimeoutError(this.name, timeoutMs);
+    return new LockUnreachableError(this.name, `no server to ask within ${timeoutMs} ms (${state})`);
+  }
+
+  #explained(error: unknown): unknown {
+    if (isServerError(error, 'no-children-for-ephemerals')) {
+      return new WrongKindError(this.name, 'there is a simple lock under this name', { cause: error });
+    }
+    if (error instanceof UnreachableError || isServerError(error, 'not-read-only')) {
+      return new LockUnreachableError(this.name, (error as Error).message, { cause: error });
+    }
+    return error;
+  }
+
+  #reenter(within: LockLease): LockLease {
+    if (!this.isHeldAs(within)) {
+      throw new TypeError(
+        `within: a lease of lock ${within.lockName} given; one of ${this.name} that is held is needed`,
+      );
+    }
+    within.assertHeld();
+    return this.makeLease(within.holding);
+  }
+
+  #checkOptions(options: Options): void {
+    if (options.timeoutMs !== undefined) {
+      checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
+    }
+    this.check(options);
+  }
+}

@@ -1,0 +1,111 @@
+import { SessionLostError } from '../protocol/errors.ts';
+import type { Joined } from '../queue/lock-queue.ts';
+import { joinTogether, ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
+import { awaitTurn, type Contest, checkView, holdOf } from './contest.ts';
+import { type Grant, grantOfAll } from './grant.ts';
+import { type AcquireOptions, Lock } from './lock.ts';
+import type { LockContext } from './lock-context.ts';
+import { decideTurn, exclusive, isFree } from './turn.ts';
+
+/**
+ * Several mutexes as one, all or nothing.
+ *
+ *   1. Join all queues in one transaction. It is one point of the global order, so any two who do this stand in the
+ *      same order in every queue they share: they cannot wait for each other, in whatever order the names were given.
+ *   2. Await the turn in each.
+ *   3. Leave all.
+ *
+ * Not promised: that someone who takes the same mutexes one after another, here or with Curator, cannot deadlock.
+ */
+export class MultiLock extends Lock {
+  readonly names: readonly string[];
+  readonly #queues: readonly ZooKeeperQueue[];
+
+  /** @internal */
+  constructor(context: LockContext, names: readonly string[]) {
+    super(context, names.join('+'));
+    this.names = names;
+    this.#queues = names.map((name) => new ZooKeeperQueue(context.store, `${context.root}/${name}`));
+  }
+
+  protected async contend(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
+    for (;;) {
+      let joined: readonly Joined[] = [];
+      try {
+        joined = await this.#join(options, giveUp);
+        return await this.#awaitTurns(joined, options, giveUp);
+      } catch (error) {
+        for (const { place } of joined) void place.leave().catch(() => {});
+        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+      }
+    }
+  }
+
+  protected async tryContend(
+    options: AcquireOptions,
+    giveUp: AbortSignal | undefined,
+  ): Promise<Grant | undefined> {
+    const views = await Promise.all(
+      this.#queues.map((queue) => queue.view(giveUp ? { signal: giveUp } : {})),
+    );
+    for (const [index, view] of views.entries()) {
+      checkView(view, { lockName: this.names[index]!, rule: exclusive });
+      if (!isFree(view.entries, exclusive)) return undefined;
+    }
+    const joined = await this.#join(options, giveUp);
+    const places = joined.map(({ place }) => place);
+    try {
+      const granted = joined.every(
+        ({ place, view }) => decideTurn(place.entry, view.entries, exclusive).kind === 'granted',
+      );
+      if (granted) return grantOfAll(places, await holdOf(places[0]!, giveUp), false);
+    } catch (error) {
+      for (const place of places) void place.leave().catch(() => {});
+      throw error;
+    }
+    await Promise.all(places.map((place) => place.leave()));
+    return undefined;
+  }
+
+  async #awaitTurns(
+    joined: readonly Joined[],
+    options: AcquireOptions,
+    giveUp: AbortSignal | undefined,
+  ): Promise<Grant> {
+    const turns = joined.map(({ place, view }, index) =>
+      awaitTurn(this.#contest(index, options, giveUp), place, view),
+    );
+    const grants = await Promise.all(turns).catch((error) => {
+      // The others are called off by their places' leaving; what they have come to hold is let go of.
+      for (const turn of turns) turn.then(({ hold }) => hold.release()).catch(() => {});
+      throw error;
+    });
+    const [first, ...others] = grants;
+    for (const { hold } of others) hold.release(); // They are of one session: one hold speaks for all.
+    return grantOfAll(
+      joined.map(({ place }) => place),
+      first!.hold,
+      grants.some(({ contended }) => contended),
+    );
+  }
+
+  #join(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Joined[]> {
+    return joinTogether(this.context.store, this.#queues, {
+      role: 'exclusive',
+      data: this.describe(options),
+      ...(giveUp && { signal: giveUp }),
+    });
+  }
+
+  #contest(index: number, options: AcquireOptions, giveUp: AbortSignal | undefined): Contest {
+    return {
+      lockName: this.names[index]!,
+      queue: this.#queues[index]!,
+      role: 'exclusive',
+      rule: exclusive,
+      data: this.describe(options),
+      giveUp,
+      onWait: this.tellOfWaiting(),
+    };
+  }
+}

@@ -1,0 +1,68 @@
+/** Who contends, for people to read: kept in the contender's node. No secrets. */
+export interface OwnerFacts {
+  readonly host: string;
+  readonly pid: number;
+  /** The program's name. */
+  readonly app: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** What is known of a contender; all of it may be missing, since Curator and others write what they like. */
+export interface Owner extends Partial<OwnerFacts> {
+  /** Why it wants the lock. */
+  readonly reason?: string;
+  /** When it joined the queue, by its own clock. */
+  readonly since?: string;
+  /** What the node holds, where that is not ours: Curator writes an address or what its user wants. */
+  readonly text?: string;
+}
+
+/** A node that somebody else filled is read no further than this. */
+const TEXT_CHARACTERS_MAX = 1_000;
+const DATA_BYTES_MAX = 64 * 1024;
+
+/** Writes the data of contenders' nodes; what stays the same for all of them is written once. */
+export function ownerEncoder(
+  facts: OwnerFacts,
+): (joined: { readonly reason?: string | undefined; readonly wallMs: number }) => string {
+  const { host, pid, app, labels } = facts;
+  const same = JSON.stringify({ host, pid, app, ...(labels && { labels }) }).slice(0, -1);
+  return ({ reason, wallMs }) => {
+    const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
+    return `${same},"since":"${new Date(wallMs).toISOString()}"${why}}`;
+  };
+}
+
+/** Reads what any program may have written: whatever does not fit is shown as text, or not at all. */
+export function decodeOwner(data: Uint8Array | null): Owner {
+  if (!data || data.byteLength === 0 || data.byteLength > DATA_BYTES_MAX) return {};
+  const text = Buffer.from(data).toString('utf8');
+  const parsed = parseObject(text);
+  if (!parsed) return { text: text.slice(0, TEXT_CHARACTERS_MAX) };
+  const { host, pid, app, reason, since, labels } = parsed;
+  return {
+    ...(typeof host === 'string' && { host }),
+    ...(typeof pid === 'number' && { pid }),
+    ...(typeof app === 'string' && { app }),
+    ...(typeof reason === 'string' && { reason }),
+    ...(typeof since === 'string' && { since }),
+    ...(isLabels(labels) && { labels }),
+  };
+}
+
+function parseObject(text: string): Record<string, unknown> | undefined {
+  if (!text.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isLabels(value: unknown): value is Record<string, string> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((each) => typeof each === 'string')
+  );
+}

@@ -1,0 +1,53 @@
+import type { EntryRole, LockQueue } from '../queue/lock-queue.ts';
+import { type Contest, contend, contendIfFree } from './contest.ts';
+import type { Grant } from './grant.ts';
+import { type AcquireOptions, Lock } from './lock.ts';
+import type { LockContext } from './lock-context.ts';
+import type { TurnRule } from './turn.ts';
+
+/** A lock that is one place in one queue. What tells them apart is the role and the rule. */
+export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions> extends Lock<Options> {
+  protected readonly queue: LockQueue;
+  readonly #role: EntryRole;
+  readonly #rule: TurnRule;
+  /** Whether the last contender of this process saw others: then the next one passes the baton. */
+  #crowded = false;
+
+  constructor(
+    context: LockContext,
+    name: string,
+    facts: { readonly queue: LockQueue; readonly role: EntryRole; readonly rule: TurnRule },
+  ) {
+    super(context, name);
+    this.queue = facts.queue;
+    this.#role = facts.role;
+    this.#rule = facts.rule;
+  }
+
+  protected async contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant> {
+    return this.#remember(await contend(this.#contest(options, giveUp)));
+  }
+
+  protected async tryContend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
+    const grant = await contendIfFree(this.#contest(options, giveUp));
+    return grant && this.#remember(grant);
+  }
+
+  #remember(grant: Grant): Grant {
+    const crowded = this.#crowded;
+    this.#crowded = grant.contended;
+    return crowded && !grant.contended ? { ...grant, contended: true } : grant;
+  }
+
+  #contest(options: Options, giveUp: AbortSignal | undefined): Contest {
+    return {
+      lockName: this.name,
+      queue: this.queue,
+      role: this.#role,
+      rule: this.#rule,
+      data: this.describe(options),
+      giveUp,
+      onWait: this.tellOfWaiting(),
+    };
+  }
+}

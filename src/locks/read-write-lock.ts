@@ -1,0 +1,76 @@
+import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
+import { holdOf } from './contest.ts';
+import { type Grant, grantOf } from './grant.ts';
+import type { AcquireOptions } from './lock.ts';
+import type { LockContext } from './lock-context.ts';
+import type { LockLease } from './lock-lease.ts';
+import { QueueLock } from './queue-lock.ts';
+import { reading, writing } from './turn.ts';
+
+/**
+ * Readers share, writers exclude; both in order of arrival. Shared with Curator's `InterProcessReadWriteLock`.
+ *
+ * A reader waits for the nearest writer ahead of it, a writer for whoever is just ahead. A writer goes on as a reader
+ * by `downgrade`, keeping its turn. A reader cannot become a writer: it would wait for itself.
+ *
+ * Tokens: a writer's is larger than those of all writers before it. A reader's says which writes it can have seen; it
+ * is not to be compared with other readers'.
+ */
+export class ReadWriteLock {
+  readonly name: string;
+  readonly read: ReadLock;
+  readonly write: WriteLock;
+
+  /** @internal */
+  constructor(context: LockContext, name: string) {
+    const queue = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
+    this.name = name;
+    this.write = new WriteLock(context, name, queue);
+    this.read = new ReadLock(context, name, queue, this.write);
+  }
+
+  /** Gives the write lock up for the read lock, without letting a writer in between. The given lease is released. */
+  async downgrade(lease: LockLease): Promise<LockLease> {
+    const reading = this.read.acquire({ within: lease });
+    const read = await reading;
+    await lease.release();
+    return read;
+  }
+}
+
+/** The writing side of a `ReadWriteLock`. */
+export class WriteLock extends QueueLock {
+  /** @internal */
+  constructor(context: LockContext, name: string, queue: ZooKeeperQueue) {
+    super(context, name, { queue, role: 'write', rule: writing });
+  }
+}
+
+/** The reading side of a `ReadWriteLock`. `within` takes leases of the writing side too. */
+export class ReadLock extends QueueLock {
+  readonly #write: WriteLock;
+
+  /** @internal */
+  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, write: WriteLock) {
+    super(context, name, { queue, role: 'read', rule: reading });
+    this.#write = write;
+  }
+
+  override async acquire(options: AcquireOptions = {}): Promise<LockLease> {
+    const { within } = options;
+    if (!within || !this.#write.isHeldAs(within)) return super.acquire(options);
+    within.assertHeld();
+    return this.leaseOf(await this.#besideWriter(within, options), 0);
+  }
+
+  /** A reader at the writer's own spot: nobody can come in between, and none of those ahead of it is left. */
+  async #besideWriter(lease: LockLease, options: AcquireOptions): Promise<Grant> {
+    const place = await lease.holding.grant.beside!('read', this.describe(options));
+    try {
+      return grantOf(place, await holdOf(place, options.signal), false);
+    } catch (error) {
+      void place.leave().catch(() => {});
+      throw error;
+    }
+  }
+}

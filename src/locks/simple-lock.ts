@@ -1,0 +1,150 @@
+import { orAbort } from '../base/abort.ts';
+import { deferred } from '../base/deferred.ts';
+import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { uuidOf } from '../queue/entry-name.ts';
+import { isInterrupted } from '../queue/settled-writes.ts';
+import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
+import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
+import type { WatchEvent } from '../session/watch-registry.ts';
+import { holdOf } from './contest.ts';
+import { type Grant, grantOf } from './grant.ts';
+import { type AcquireOptions, Lock } from './lock.ts';
+import type { LockContext } from './lock-context.ts';
+import { WrongKindError } from './lock-errors.ts';
+
+/**
+ * The textbook lock that does not scale.
+ *
+ *   1. Create the lock's one node. Made: held.
+ *   2. There already: watch it, and when it is gone go to 1, together with everybody else.
+ *
+ * Unfair, and each release wakes all who wait: n contenders cost n² requests. Here to be measured beside `Mutex`, and
+ * for locks that hardly ever have two contenders. Abort, loss and fencing are as everywhere.
+ */
+export class SimpleLock extends Lock {
+  readonly #path: string;
+  readonly #queue: ZooKeeperQueue;
+
+  /** @internal */
+  constructor(context: LockContext, name: string) {
+    super(context, name);
+    this.#path = `${context.root}/${name}`;
+    this.#queue = new ZooKeeperQueue(context.store, context.root);
+  }
+
+  protected async contend(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
+    for (;;) {
+      try {
+        const grant = await this.#take(options, giveUp);
+        if (grant) return grant;
+        await this.#untilGone(giveUp);
+      } catch (error) {
+        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+      }
+    }
+  }
+
+  protected async tryContend(
+    options: AcquireOptions,
+    giveUp: AbortSignal | undefined,
+  ): Promise<Grant | undefined> {
+    const { zk } = this.context;
+    const stat = await zk.exists(this.#path, giveUp ? { signal: giveUp } : {});
+    if (stat) return this.#checkKind(stat.ephemeralOwner);
+    return this.#take(options, giveUp);
+  }
+
+  /** Undefined if somebody else has it. */
+  async #take(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
+    giveUp?.throwIfAborted();
+    const taking = this.#create(options);
+    let place: ZooKeeperPlace | undefined;
+    try {
+      place = await orAbort(taking, giveUp);
+    } catch (error) {
+      if (giveUp?.aborted) taking.then((taken) => taken?.leave()).catch(() => {});
+      throw error;
+    }
+    if (!place) return undefined;
+    const taken = place;
+    try {
+      const grant = grantOf(taken, await holdOf(taken, giveUp), false);
+      // Others in the folder are other locks: there is no queue, and no baton.
+      return { ...grant, watchSelf: async () => (await taken.watchSelf()) && false };
+    } catch (error) {
+      void taken.leave().catch(() => {});
+      throw error;
+    }
+  }
+
+  async #create(options: AcquireOptions): Promise<ZooKeeperPlace | undefined> {
+    const { zk, store } = this.context;
+    const { session } = zk;
+    const id = uuidOf(store.random.bytes(16));
+    const data = JSON.stringify({ ...JSON.parse(this.describe(options)), id });
+    const creating = { mode: 'ephemeral', session, ...(store.entryAcl && { acl: store.entryAcl }) } as const;
+    for (;;) {
+      try {
+        const { stat } = await zk.create(this.#path, data, creating);
+        return this.#placeOf(stat.czxid, session);
+      } catch (error) {
+        if (isServerError(error, 'no-node')) {
+          await zk.ensurePath(this.context.root, { mode: 'container', session });
+        } else if (isServerError(error, 'node-exists')) {
+          return undefined;
+        } else if (isInterrupted(error)) {
+          const mine = await this.#find(id, session);
+          if (mine) return mine;
+        } else {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** Whether a creation that was not answered has happened: the id in the data tells. */
+  async #find(id: string, session: LockContext['zk']['session']): Promise<ZooKeeperPlace | undefined> {
+    const { zk } = this.context;
+    for (;;) {
+      try {
+        const [, { data, stat }] = await Promise.all([
+          zk.sync('/', { by: 'quorum', session }),
+          zk.get(this.#path, { session }),
+        ]);
+        const mine = stat.ephemeralOwner === session.id && data?.toString('utf8').includes(id);
+        return mine ? this.#placeOf(stat.czxid, session) : undefined;
+      } catch (error) {
+        if (isServerError(error, 'no-node')) return undefined;
+        if (!isInterrupted(error)) throw error;
+      }
+    }
+  }
+
+  async #untilGone(giveUp: AbortSignal | undefined): Promise<void> {
+    const { zk } = this.context;
+    const gone = deferred();
+    const onChange = (_event: WatchEvent) => gone.resolve();
+    const watching = zk.exists(this.#path, { watch: onChange });
+    try {
+      const stat = await orAbort(watching, giveUp);
+      if (!stat) return;
+      this.#checkKind(stat.ephemeralOwner);
+      this.events.emit('waiting', { ahead: 1, behind: this.name });
+      await orAbort(gone.promise, giveUp);
+    } finally {
+      void watching.then(
+        () => zk.unwatch(this.#path, 'exists', onChange),
+        () => {},
+      );
+    }
+  }
+
+  #checkKind(owner: bigint): undefined {
+    if (owner === 0n) throw new WrongKindError(this.name, 'there is a lock with a queue under this name');
+  }
+
+  #placeOf(czxid: bigint, session: LockContext['zk']['session']): ZooKeeperPlace {
+    const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
+    return new ZooKeeperPlace(this.context.store, { queue: this.#queue, entry, token: czxid, session });
+  }
+}

@@ -1,0 +1,37 @@
+import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
+
+/** Who goes when: which roles there are in such a queue, and which earlier entries stand in the way. */
+export interface TurnRule {
+  readonly roles: readonly EntryRole[];
+  blockedBy(earlier: QueueEntry): boolean;
+}
+
+/** Whose turn it is, from one contender's view. */
+export type Turn =
+  | { readonly kind: 'granted' }
+  | { readonly kind: 'evicted' }
+  /** `baton`: the one waited for holds alone when it holds, so its release is a grant. `ahead` counts all before us. */
+  | { readonly kind: 'wait'; readonly for: QueueEntry; readonly baton: boolean; readonly ahead: number };
+
+export const exclusive: TurnRule = { roles: ['exclusive'], blockedBy: () => true };
+export const leading: TurnRule = { roles: ['leader'], blockedBy: () => true };
+export const writing: TurnRule = { roles: ['read', 'write'], blockedBy: () => true };
+export const reading: TurnRule = { roles: ['read', 'write'], blockedBy: ({ role }) => role === 'write' };
+
+/** Only the nearest of those in the way can be the last of them to go. */
+export function decideTurn(self: QueueEntry, entries: readonly QueueEntry[], rule: TurnRule): Turn {
+  const place = entries.findIndex(({ name }) => name === self.name);
+  if (place < 0) return { kind: 'evicted' };
+  for (let index = place - 1; index >= 0; index--) {
+    const earlier = entries[index]!;
+    if (rule.blockedBy(earlier)) {
+      return { kind: 'wait', for: earlier, baton: earlier.role !== 'read', ahead: place };
+    }
+  }
+  return { kind: 'granted' };
+}
+
+/** Whether one who came now would be granted at once. */
+export function isFree(entries: readonly QueueEntry[], rule: TurnRule): boolean {
+  return !entries.some((entry) => rule.blockedBy(entry));
+}

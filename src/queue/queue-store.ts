@@ -1,0 +1,14 @@
+import type { Random } from '../base/random.ts';
+import type { AclEntry } from '../client/acl.ts';
+import type { ZooKeeper } from '../client/zookeeper.ts';
+
+/** What the queues of one client share. */
+export interface QueueStore {
+  readonly zk: ZooKeeper;
+  readonly random: Random;
+  /** Where batons appear for a moment: outside every lock's folder, so that no number moves there. */
+  readonly batonFolder: string;
+  /** Who may do what with entries, and with the folders made for them; anyone anything if left out. */
+  readonly entryAcl?: readonly AclEntry[] | undefined;
+  readonly folderAcl?: readonly AclEntry[] | undefined;
+}

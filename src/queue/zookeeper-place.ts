@@ -1,0 +1,280 @@
+import { orAbort } from '../base/abort.ts';
+import { type Deferred, deferred } from '../base/deferred.ts';
+import { ops } from '../client/operations-of-multi.ts';
+import type { Session } from '../client/session.ts';
+import { isServerError, MultiError } from '../protocol/errors.ts';
+import type { WatchEvent } from '../session/watch-registry.ts';
+import { entryNameAt, parseEntry, uuidOf } from './entry-name.ts';
+import type {
+  Departure,
+  EntryRole,
+  HoldOnPlace,
+  Place,
+  PlaceEvents,
+  QueueEntry,
+  QueueView,
+} from './lock-queue.ts';
+import type { QueueStore } from './queue-store.ts';
+import {
+  deleteForSure,
+  isInterrupted,
+  isSessionOver,
+  untilAnswered,
+  untilSettled,
+} from './settled-writes.ts';
+
+/** What anyone may write into a holder's node to ask for the lock, as Curator's `Revoker` does. */
+export const REVOKE_MARK = '__REVOKE__';
+
+interface PlaceFacts {
+  readonly queue: SessionQueue;
+  readonly entry: QueueEntry;
+  readonly token: bigint;
+  readonly session: Session;
+}
+
+/** What a place needs of its queue. */
+interface SessionQueue {
+  readonly path: string;
+  read(names: readonly string[], session: Session): Promise<QueueView>;
+  viewIn(session: Session): Promise<QueueView>;
+}
+
+/**
+ * One's own node in a queue.
+ *
+ * The baton: a waiter behind `p` watches `p`, and a path named after `p` where nothing ever stays. A holder lets go by
+ * one multi that creates a node there, deletes it, and deletes `p`. The waiter is told of the creation first, and only
+ * a holder can have made it. Watches of a dead connection are replayed without it: that falls back to looking.
+ *
+ * A waiter watches its own node as well, and asks for that watch first. Otherwise one that was removed by hand would
+ * hear the baton and hold beside the next in the queue, who hears the same one.
+ */
+export class ZooKeeperPlace implements Place {
+  readonly entry: QueueEntry;
+  readonly path: string;
+  readonly token: bigint;
+  readonly #store: QueueStore;
+  readonly #facts: PlaceFacts;
+  #events: PlaceEvents | undefined;
+  #evicted = false;
+  #revoked = false;
+  #selfWatch: Promise<void> | undefined;
+  #leaving: Promise<void> | undefined;
+  /** Another entry of ours stands at the same spot. */
+  #accompanied = false;
+  #listening: Deferred<Departure> | undefined;
+  /** Set while waiting, so that the heartbeat is one the leader confirms and a baton can be a grant by itself. */
+  #hold: HoldOnPlace | undefined;
+
+  constructor(store: QueueStore, facts: PlaceFacts) {
+    this.#store = store;
+    this.#facts = facts;
+    this.entry = facts.entry;
+    this.token = facts.token;
+    this.path = `${facts.queue.path}/${facts.entry.name}`;
+  }
+
+  get lost(): AbortSignal {
+    return this.#facts.session.lost;
+  }
+  get bound(): { readonly session: Session } {
+    return { session: this.#facts.session };
+  }
+  get evicted(): boolean {
+    return this.#evicted;
+  }
+
+  view(): Promise<QueueView> {
+    return untilAnswered(() => this.#facts.queue.viewIn(this.#facts.session));
+  }
+
+  attend(events: PlaceEvents): void {
+    this.#events = events;
+    if (this.#evicted) events.evicted();
+    if (this.#revoked) events.revoked();
+  }
+
+  async listen(
+    to: QueueEntry,
+    { baton, signal }: { readonly baton: boolean; readonly signal?: AbortSignal },
+  ): Promise<Departure> {
+    const { zk } = this.#store;
+    const { queue, session } = this.#facts;
+    const told = deferred<Departure>();
+    told.promise.catch(() => {});
+    this.#listening = told;
+    const aheadPath = `${queue.path}/${to.name}`;
+    const batonPath = this.#batonOf(to);
+    const onAhead = ({ type }: WatchEvent) => {
+      if (type !== 'session-lost') told.resolve('gone');
+    };
+    const onBaton = ({ type }: WatchEvent) => {
+      if (type === 'node-created') told.resolve('released');
+    };
+    this.#hold ??= session.hold();
+    // In one write, in this order: the own node, the baton, the one ahead.
+    const watching: Promise<unknown>[] = [this.#watchSelf()];
+    if (baton) watching.push(zk.exists(batonPath, { watch: onBaton, session }));
+    watching.push(zk.get(aheadPath, { watch: onAhead, session }));
+    for (const each of watching) {
+      each.catch((error) => {
+        if (isServerError(error, 'no-node') || isInterrupted(error)) told.resolve('gone');
+        else told.reject(error);
+      });
+    }
+    try {
+      return await orAbort(orAbort(told.promise, this.lost), signal);
+    } finally {
+      // What is still on its way would be set after it was taken away: wait for it. No listener is left behind.
+      void Promise.allSettled(watching).then(() => {
+        void zk.unwatch(aheadPath, 'data', onAhead);
+        if (baton) void zk.unwatch(batonPath, 'exists', onBaton);
+      });
+    }
+  }
+
+  async awaitView(accept: (view: QueueView) => boolean, signal?: AbortSignal): Promise<QueueView> {
+    const { zk } = this.#store;
+    const { queue, session } = this.#facts;
+    this.#hold ??= session.hold();
+    for (;;) {
+      const changed = deferred();
+      const onChange = ({ type }: WatchEvent) => {
+        if (type !== 'session-lost') changed.resolve();
+      };
+      const listing = zk.children(queue.path, { watch: onChange, session });
+      try {
+        const view = await orAbort(
+          listing.then((names) => queue.read(names, session)),
+          signal,
+        );
+        if (accept(view)) return view;
+        await orAbort(orAbort(changed.promise, this.lost), signal);
+      } catch (error) {
+        if (!isInterrupted(error)) throw error;
+      } finally {
+        void listing.then(
+          () => zk.unwatch(queue.path, 'children', onChange),
+          () => {},
+        );
+      }
+    }
+  }
+
+  async beside(role: EntryRole, data: string): Promise<Place> {
+    const { zk, random, entryAcl } = this.#store;
+    const { session, queue } = this.#facts;
+    const name = entryNameAt(uuidOf(random.bytes(16)), role, this.entry);
+    const path = `${queue.path}/${name}`;
+    this.#accompanied = true;
+    const options = { mode: 'ephemeral', session, ...(entryAcl && { acl: entryAcl }) } as const;
+    // The name is ours alone: that it is there already can only mean that an unanswered attempt succeeded.
+    await untilSettled(async () => {
+      try {
+        await zk.create(path, data, options);
+      } catch (error) {
+        if (!isServerError(error, 'node-exists')) throw error;
+      }
+    });
+    this.lost.throwIfAborted();
+    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)! });
+  }
+
+  async watchSelf(): Promise<boolean> {
+    const { zk } = this.#store;
+    const { queue, session } = this.#facts;
+    const [stat] = await Promise.all([zk.exists(queue.path, { session }), this.#watchSelf()]);
+    return (stat?.numChildren ?? 0) > 1;
+  }
+
+  async hold(): Promise<HoldOnPlace> {
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    for (;;) {
+      this.lost.throwIfAborted();
+      const hold = this.#hold ?? session.hold();
+      this.#hold = undefined;
+      if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;
+      hold.release();
+      await untilAnswered(() => zk.sync('/', { session }));
+    }
+  }
+
+  leave({ baton = false }: { readonly baton?: boolean } = {}): Promise<void> {
+    this.#leaving ??= this.#leave(baton);
+    return this.#leaving;
+  }
+
+  async #leave(baton: boolean): Promise<void> {
+    this.#hold?.release();
+    this.#hold = undefined;
+    this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    if (this.lost.aborted) return;
+    if (baton && !this.#accompanied && (await this.#passBaton())) return;
+    await deleteForSure(zk, this.path, session);
+  }
+
+  /** False if it could not be done this way; nothing has happened then. */
+  async #passBaton(): Promise<boolean> {
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    const batonPath = this.#batonOf(this.entry);
+    let done = true;
+    await untilSettled(async () => {
+      try {
+        await zk.multi([ops.create(batonPath), ops.delete(batonPath), ops.delete(this.path)], { session });
+      } catch (error) {
+        if (!(error instanceof MultiError)) throw error;
+        // Without the folder, or the right to write in it, the one behind has to look for itself.
+        if (error.index === 0 && error.condition === 'no-node') this.#makeBatonFolder();
+        done = error.index === 2 && error.condition === 'no-node';
+      }
+    });
+    return done;
+  }
+
+  #makeBatonFolder(): void {
+    const { zk, batonFolder } = this.#store;
+    zk.ensurePath(batonFolder).catch(() => {});
+  }
+
+  #batonOf({ name }: QueueEntry): string {
+    return `${this.#store.batonFolder}/${name}`;
+  }
+
+  #watchSelf(): Promise<void> {
+    this.#selfWatch ??= this.#readSelf();
+    return this.#selfWatch;
+  }
+
+  async #readSelf(): Promise<void> {
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    try {
+      const watch = (event: WatchEvent) => this.#selfChanged(event);
+      const { data } = await untilAnswered(() => zk.get(this.path, { watch, session }));
+      if (data?.toString('latin1') === REVOKE_MARK && !this.#revoked) {
+        this.#revoked = true;
+        this.#events?.revoked();
+      }
+    } catch (error) {
+      if (isServerError(error, 'no-node')) this.#evict();
+      else if (!isSessionOver(error)) throw error;
+    }
+  }
+
+  #selfChanged({ type }: WatchEvent): void {
+    if (type === 'node-deleted') this.#evict();
+    else if (type !== 'session-lost' && !this.#leaving) this.#readSelf().catch(() => {});
+  }
+
+  #evict(): void {
+    if (this.#leaving || this.#evicted) return;
+    this.#evicted = true;
+    this.#listening?.resolve('gone');
+    this.#events?.evicted();
+  }
+}

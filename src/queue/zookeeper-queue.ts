@@ -1,0 +1,255 @@
+import { orAbort } from '../base/abort.ts';
+import { ops } from '../client/operations-of-multi.ts';
+import type { Session } from '../client/session.ts';
+import { isServerError } from '../protocol/errors.ts';
+import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
+import type { Joined, JoinRequest, LockQueue, QueueEntry, QueueView } from './lock-queue.ts';
+import type { QueueStore } from './queue-store.ts';
+import { deleteForSure, isInterrupted, untilAnswered } from './settled-writes.ts';
+import { ZooKeeperPlace } from './zookeeper-place.ts';
+
+/** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
+const FOLDER_ATTEMPTS_MAX = 5;
+
+/** An entry that is there. */
+interface Made {
+  readonly path: string;
+  readonly czxid: bigint;
+}
+
+/**
+ * A queue of ephemeral sequential nodes in one container, laid out as Curator lays it out.
+ *
+ * Creating the entry and listing the folder leave in one write, and a session's requests are answered in order: the
+ * list contains the entry, after one round trip. An entry whose creation was not answered is looked for by its id
+ * before anything else is tried, and counts only if it belongs to this very session.
+ */
+export class ZooKeeperQueue implements LockQueue {
+  readonly path: string;
+  readonly #store: QueueStore;
+
+  constructor(store: QueueStore, path: string) {
+    this.#store = store;
+    this.path = path;
+  }
+
+  async join(request: JoinRequest): Promise<Joined> {
+    const [joined] = await joinTogether(this.#store, [this], request);
+    return joined!;
+  }
+
+  view(options: { readonly signal?: AbortSignal } = {}): Promise<QueueView> {
+    return this.viewIn(undefined, options);
+  }
+
+  /** The queue as this session sees it; an absent folder is an empty queue. */
+  async viewIn(
+    session: Session | undefined,
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<QueueView> {
+    const listing = this.#store.zk.children(this.path, { ...options, ...(session && { session }) });
+    try {
+      return await this.read(await listing, session);
+    } catch (error) {
+      if (isServerError(error, 'no-node')) return { entries: [], foreign: [] };
+      throw error;
+    }
+  }
+
+  /** Makes a view of names. Only entries with the same number cost a look at each of them. */
+  async read(names: readonly string[], session: Session | undefined): Promise<QueueView> {
+    const entries: QueueEntry[] = [];
+    const foreign: string[] = [];
+    for (const name of names) {
+      const entry = parseEntry(name);
+      if (entry) entries.push(entry);
+      else foreign.push(name);
+    }
+    const unordered = tied(entries);
+    if (unordered.length === 0) return { entries: entries.sort(inOrder), foreign };
+    const stats = await Promise.all(
+      unordered.map(({ name }) => this.#store.zk.exists(`${this.path}/${name}`, session ? { session } : {})),
+    );
+    const czxids = new Map(unordered.map(({ name }, index) => [name, stats[index]?.czxid]));
+    const ordered = entries
+      .filter(({ name }) => !czxids.has(name) || czxids.get(name) !== undefined)
+      .map((entry) => ({ ...entry, czxid: czxids.get(entry.name) }));
+    return { entries: ordered.sort(inOrder), foreign };
+  }
+
+  place({ path, czxid }: Made, session: Session): ZooKeeperPlace {
+    const entry = parseEntry(path.slice(this.path.length + 1))!;
+    return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session });
+  }
+}
+
+/**
+ * Joins several queues in one transaction: at one point of the global order, so that two who do this stand in the
+ * same order in each of them and cannot wait for each other.
+ */
+export async function joinTogether(
+  store: QueueStore,
+  queues: readonly ZooKeeperQueue[],
+  { signal, ...request }: JoinRequest,
+): Promise<Joined[]> {
+  signal?.throwIfAborted();
+  const entering = new Entrance(store, queues, request).enter();
+  if (!signal) return entering;
+  try {
+    return await orAbort(entering, signal);
+  } catch (reason) {
+    // Given up while the entries were on their way: nobody may be left waiting behind them.
+    if (signal.aborted) entering.then(leaveAll).catch(() => {});
+    throw reason;
+  }
+}
+
+/** One attempt at joining, by one session. */
+class Entrance {
+  readonly #store: QueueStore;
+  readonly #queues: readonly ZooKeeperQueue[];
+  readonly #request: Omit<JoinRequest, 'signal'>;
+  readonly #session: Session;
+  /** One for each entry; an id of its own for each queue. */
+  readonly #prefixes: readonly string[];
+
+  constructor(store: QueueStore, queues: readonly ZooKeeperQueue[], request: Omit<JoinRequest, 'signal'>) {
+    this.#store = store;
+    this.#queues = queues;
+    this.#request = request;
+    this.#session = store.zk.session;
+    this.#prefixes = queues.flatMap(({ path }) => {
+      const prefix = `${path}/${entryPrefix(uuidOf(store.random.bytes(16)), request.role)}`;
+      return Array<string>(request.count ?? 1).fill(prefix);
+    });
+  }
+
+  async enter(): Promise<Joined[]> {
+    let foldersMissing = false;
+    for (let attempt = 1; ; ) {
+      if (foldersMissing) this.#makeFolders();
+      const making = this.#create();
+      const listings = this.#list();
+      try {
+        return await this.#entered(await making, listings);
+      } catch (error) {
+        if (isServerError(error, 'no-node')) {
+          if (attempt++ >= FOLDER_ATTEMPTS_MAX) throw error;
+          foldersMissing = true;
+        } else if (isInterrupted(error)) {
+          const found = await this.#find();
+          if (found) return this.#entered(found, this.#list());
+        } else {
+          throw error;
+        }
+      }
+    }
+  }
+
+  async #create(): Promise<Made[]> {
+    const { zk, entryAcl } = this.#store;
+    const session = this.#session;
+    const { data } = this.#request;
+    const options = { mode: 'ephemeral-sequential', ...(entryAcl && { acl: entryAcl }) } as const;
+    if (this.#prefixes.length === 1) {
+      const { path, stat } = await zk.create(this.#prefixes[0]!, data, { ...options, session });
+      return [{ path, czxid: stat.czxid }];
+    }
+    return zk.multi(
+      this.#prefixes.map((prefix) => ops.create(prefix, data, options)),
+      { session },
+    );
+  }
+
+  #list(): Promise<string[]>[] {
+    const listings = this.#queues.map(({ path }) =>
+      this.#store.zk.children(path, { session: this.#session }),
+    );
+    for (const listing of listings) listing.catch(() => {}); // Of no interest if there is no entry.
+    return listings;
+  }
+
+  async #entered(made: readonly Made[], listings: readonly Promise<string[]>[]): Promise<Joined[]> {
+    const count = this.#request.count ?? 1;
+    const places = this.#queues.map((queue, index) =>
+      made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session)),
+    );
+    try {
+      const views = await Promise.all(
+        this.#queues.map(async (queue, index) => {
+          const listed = listings[index]!.catch((error) => {
+            if (!isInterrupted(error)) throw error;
+            return untilAnswered(() => this.#store.zk.children(queue.path, { session: this.#session }));
+          });
+          return queue.read(await listed, this.#session);
+        }),
+      );
+      return places.map(([place, ...others], index) => ({ place: place!, others, view: views[index]! }));
+    } catch (error) {
+      for (const place of places.flat()) void place.leave().catch(() => {});
+      throw error;
+    }
+  }
+
+  /**
+   * Looks for entries whose creation was not answered: all of them are there, or none. A sync by a quorum comes first:
+   * it is ordered behind the creation, if there was one, on whatever server this connection ends up.
+   */
+  async #find(): Promise<Made[] | undefined> {
+    const { zk } = this.#store;
+    const session = this.#session;
+    for (;;) {
+      try {
+        const syncing = zk.sync('/', { by: 'quorum', session });
+        const [, ...lists] = await Promise.all([syncing, ...this.#list()]);
+        const paths = this.#queues.flatMap(({ path }, index) =>
+          lists[index]!.map((name) => `${path}/${name}`).filter((each) =>
+            this.#prefixes.some((prefix) => each.startsWith(prefix)),
+          ),
+        );
+        const stats = await Promise.all(paths.map((path) => zk.exists(path, { session })));
+        const mine = paths.flatMap((path, index) => {
+          const stat = stats[index];
+          return stat?.ephemeralOwner === session.id ? [{ path, czxid: stat.czxid }] : [];
+        });
+        if (mine.length === this.#prefixes.length) return inQueueOrder(mine, this.#prefixes);
+        // A ghost of an older session, or what is left of ours: never to be won on.
+        await Promise.all(paths.map((path) => deleteForSure(zk, path, session)));
+        return undefined;
+      } catch (error) {
+        if (isServerError(error, 'no-node')) return undefined;
+        if (!isInterrupted(error)) throw error;
+      }
+    }
+  }
+
+  /** Sends what makes the folders; that they are there is seen by what is sent after it, in the same write. */
+  #makeFolders(): void {
+    const { zk, folderAcl } = this.#store;
+    const options = {
+      mode: 'container',
+      session: this.#session,
+      ...(folderAcl && { acl: folderAcl }),
+    } as const;
+    const folders = new Set<string>();
+    for (const { path } of this.#queues) {
+      for (let at = path.indexOf('/', 1); at > 0; at = path.indexOf('/', at + 1))
+        folders.add(path.slice(0, at));
+      folders.add(path);
+    }
+    for (const folder of folders) zk.create(folder, '', options).catch(() => {});
+  }
+}
+
+/** In the order in which they were asked for. */
+function inQueueOrder(made: readonly Made[], prefixes: readonly string[]): Made[] {
+  const rest = [...made];
+  return prefixes.map((prefix) => {
+    const at = rest.findIndex(({ path }) => path.startsWith(prefix));
+    return rest.splice(at, 1)[0]!;
+  });
+}
+
+async function leaveAll(joined: readonly Joined[]): Promise<void> {
+  await Promise.all(joined.flatMap(({ place, others }) => [place, ...others].map((each) => each.leave())));
+}
