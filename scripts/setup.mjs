@@ -18,6 +18,8 @@ const DEBIAN_PACKAGES = [
   ],
   ...['zookeeper-bin', 'python3-kazoo', 'python3-pytest', 'python3-pytest-timeout', 'python3-mock'],
   'python3-objgraph',
+  // Durability: the order of system calls, and disks to be cut off and filled up.
+  ...['strace', 'e2fsprogs', 'mount'],
 ];
 
 export function run(command, args, options = {}) {

@@ -1,6 +1,7 @@
 import { invariant } from '../base/assert.ts';
 import { joinPath, nameOf, parentOf } from '../protocol/paths.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
+import { FrozenNodes, type Stamped } from './frozen-nodes.ts';
 
 /** The owner of a container, which is shown to clients as nobody. */
 export const CONTAINER_OWNER = -0x8000000000000000n;
@@ -26,7 +27,7 @@ export function kindOf(owner: bigint): NodeKind {
   return owner >> 56n === -1n ? 'ttl' : 'ephemeral';
 }
 
-export interface TreeNode {
+export interface TreeNode extends Stamped {
   data: Uint8Array | null;
   acl: readonly Acl[];
   readonly czxid: bigint;
@@ -87,6 +88,8 @@ export class DataTree {
   readonly #perishable = new Set<string>();
   #dataBytes = 0;
   #aclBytes = 0;
+  #frozen: FrozenNodes<TreeNode> | undefined;
+  #stamp = 0;
 
   constructor(initial: Iterable<readonly [string, TreeNode]> = initialNodes()) {
     for (const [path, node] of initial) {
@@ -123,9 +126,17 @@ export class DataTree {
     return this.#nodes.entries();
   }
 
-  /** The nodes as they are now; later changes do not show. Who their children are is said by their paths. */
-  copyOfNodes(): [path: string, node: TreeNode][] {
-    return Array.from(this.#nodes, ([path, node]) => [path, { ...node }]);
+  /**
+   * The nodes as they are now: later changes do not show, and nothing is copied but what they touch. One at a time,
+   * and to be released. Who their children are is said by their paths.
+   */
+  freeze(): FrozenNodes<TreeNode> {
+    invariant(!this.#frozen, 'the tree is pictured once at a time');
+    this.#stamp++;
+    this.#frozen = new FrozenNodes(this.#nodes, this.#stamp, () => {
+      this.#frozen = undefined;
+    });
+    return this.#frozen;
   }
 
   ephemeralsOf(sessionId: bigint): readonly string[] {
@@ -167,8 +178,10 @@ export class DataTree {
 
   #create(change: Extract<TreeChange, { kind: 'create' }>, { zxid, timeMs }: Moment): Undo {
     const { path, data, acl, owner } = change;
+    const parentPath = parentOf(path);
     const parent = this.#parentOf(path);
     const { createCount, pzxid } = parent;
+    this.#frozen?.keep(parentPath, parent);
     const node: TreeNode = {
       data,
       acl,
@@ -182,6 +195,7 @@ export class DataTree {
       aversion: 0,
       owner,
       children: undefined,
+      stamp: this.#stamp, // No picture that was begun earlier may show it.
     };
     invariant(!this.#nodes.has(path), `${path} is made once`);
     this.#nodes.set(path, node);
@@ -194,6 +208,8 @@ export class DataTree {
       parent.pzxid = zxid;
     }
     return () => {
+      this.#frozen?.keep(path, node);
+      this.#frozen?.keep(parentPath, parent);
       this.#nodes.delete(path);
       parent.children!.delete(nameOf(path));
       this.#account(path, node, -1);
@@ -205,13 +221,19 @@ export class DataTree {
   #delete(path: string, { zxid }: Moment): Undo {
     const node = this.#nodes.get(path);
     invariant(node, `${path} is there to be deleted`);
+    const parentPath = parentOf(path);
     const parent = this.#parentOf(path);
     const { pzxid } = parent;
+    this.#frozen?.keep(path, node);
+    this.#frozen?.keep(parentPath, parent);
     this.#nodes.delete(path);
     parent.children!.delete(nameOf(path));
     parent.pzxid = zxid;
     this.#account(path, node, -1);
     return () => {
+      // A picture begun since the deletion must not show it.
+      node.stamp = this.#stamp;
+      this.#frozen?.keep(parentPath, parent);
       this.#nodes.set(path, node);
       parent.children!.add(nameOf(path));
       parent.pzxid = pzxid;
@@ -223,9 +245,11 @@ export class DataTree {
     const node = this.#nodes.get(change.path);
     invariant(node, `${change.path} is there to be written`);
     const { data, version, mzxid, mtimeMs } = node;
+    this.#frozen?.keep(change.path, node);
     this.#dataBytes += (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
     Object.assign(node, { data: change.data, version: change.version, mzxid: zxid, mtimeMs: timeMs });
     return () => {
+      this.#frozen?.keep(change.path, node);
       this.#dataBytes -= (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
       Object.assign(node, { data, version, mzxid, mtimeMs });
     };
@@ -237,9 +261,11 @@ export class DataTree {
     const { acl, aversion } = node;
     const growth = aclBytesOf(change.acl) - aclBytesOf(acl);
     this.#aclBytes += growth;
+    this.#frozen?.keep(change.path, node);
     Object.assign(node, { acl: change.acl, aversion: change.aversion });
     return () => {
       this.#aclBytes -= growth;
+      this.#frozen?.keep(change.path, node);
       Object.assign(node, { acl, aversion });
     };
   }
@@ -315,6 +341,7 @@ function initialNodes(): [string, TreeNode][] {
     aversion: 0,
     owner: 0n,
     children: children.length > 0 ? new Set(children) : undefined,
+    stamp: 0,
     ...rest,
   });
   return [
