@@ -18,7 +18,7 @@ import { CorruptLogError } from './log-format.ts';
 const MAGIC = Buffer.from('HFSNAP02', 'latin1');
 const CHUNK_HEADER_BYTES = 8;
 /** Little enough to be made between two requests without anyone noticing. */
-const CHUNK_NODES_MAX = 500;
+const CHUNK_NODES_MAX = 200;
 const CHUNK_BYTES_MAX = 128 * 1024;
 const kinds = { sessions: 1, nodes: 2, end: 3 } as const;
 
