@@ -82,7 +82,7 @@ export type Undo = () => void;
  * operations sees the ones before it, and how a write that the disk refused never happened.
  */
 export class DataTree {
-  readonly #nodes = new Map<string, TreeNode>();
+  readonly #nodes: Map<string, TreeNode>;
   readonly #ephemerals = new Map<bigint, Set<string>>();
   /** Containers and nodes with a time to live: what may be removed by itself. */
   readonly #perishable = new Set<string>();
@@ -91,11 +91,10 @@ export class DataTree {
   #frozen: FrozenNodes<TreeNode> | undefined;
   #stamp = 0;
 
-  constructor(initial: Iterable<readonly [string, TreeNode]> = initialNodes()) {
-    for (const [path, node] of initial) {
-      this.#nodes.set(path, node);
-      this.#account(path, node, 1);
-    }
+  /** The nodes given are the tree's from now on. */
+  constructor(nodes: Map<string, TreeNode> = new Map(initialNodes())) {
+    this.#nodes = nodes;
+    for (const [path, node] of nodes) this.#account(path, node, 1);
   }
 
   /** The empty path is the root too, to those who ask without checking their path. */

@@ -64,13 +64,15 @@ function tagged<T extends { readonly kind: string }>(
       const tag = input.int();
       const row = byTag.get(tag);
       if (!row) throw new ProtocolError(`a record of kind ${tag}`);
-      return { kind: row.kind, ...(row.codec.read(input) as object) } as unknown as T;
+      const value = row.codec.read(input) as { kind: string };
+      value.kind = row.kind; // Into the record just read: a log may have millions.
+      return value as unknown as T;
     },
   };
 }
 
 const Change: Codec<TreeChange> = tagged<TreeChange>({
-  create: [1, record({ path: ustring, data: buffer, acl: vector(Acl), owner: long })],
+  create: [1, createChange()],
   delete: [2, record({ path: ustring })],
   'set-data': [3, record({ path: ustring, data: buffer, version: int })],
   'set-acl': [4, record({ path: ustring, acl: vector(Acl), aversion: int })],
@@ -80,7 +82,7 @@ const Moment = { zxid: long, timeMs: number64() };
 const changes = vector(Change);
 
 const TransactionCodec: Codec<Transaction> = tagged<Transaction>({
-  tree: [1, record({ ...Moment, changes })],
+  tree: [1, treeTransaction()],
   'open-session': [2, record({ ...Moment, sessionId: long, password: bytes(), timeoutMs: int })],
   'close-session': [3, record({ ...Moment, sessionId: long, changes })],
 });
@@ -182,6 +184,32 @@ function nextGoodBatch(content: Buffer, from: number, seed: number): number | un
     if (payloadAt(content, at, seed)) return at;
   }
   return undefined;
+}
+
+// What a log has most of is read by hand, since there may be millions: the fields are those of the table beside it.
+
+function createChange() {
+  const table = record({ path: ustring, data: buffer, acl: vector(Acl), owner: long });
+  const acl = vector(Acl);
+  const read = (input: JuteReader) => ({
+    kind: 'create', // Made with its place for the kind, which the caller fills in.
+    path: ustring.read(input),
+    data: input.buffer(),
+    acl: acl.read(input),
+    owner: input.long(),
+  });
+  return { ...table, read };
+}
+
+function treeTransaction() {
+  const table = record({ ...Moment, changes });
+  const read = (input: JuteReader) => ({
+    kind: 'tree',
+    zxid: input.long(),
+    timeMs: Number(input.long()),
+    changes: changes.read(input),
+  });
+  return { ...table, read };
 }
 
 /** Milliseconds since 1970 as 64 bits: a number is exact far beyond any clock. */

@@ -1,4 +1,5 @@
 import type { Log } from '../../base/log.ts';
+import type { Acl } from '../../protocol/records.ts';
 import { DataTree } from '../data-tree.ts';
 import type { Transaction } from '../transaction.ts';
 import { kindOf, nameOf, zxidOf } from './file-names.ts';
@@ -38,10 +39,11 @@ export async function recover(folder: Folder, log: Log): Promise<Recovered> {
   const { state, damaged } = await newestSnapshot(folder, names);
   let recovered: { zxid: bigint; last?: { name: string; goodBytes: number } };
   const tree = state ? new DataTree(state.nodes) : new DataTree();
+  const acls = new AclPool();
   const sessions = new Map<bigint, SavedSession>(state?.sessions.map((session) => [session.id, session]));
   try {
     recovered = await replayLogs(folder, names, state?.zxid ?? 0n, (transaction) =>
-      replay(transaction, tree, sessions),
+      replay(transaction, tree, sessions, acls),
     );
   } catch (error) {
     // Without the snapshot the logs do not suffice: that is the damage to tell of.
@@ -125,7 +127,12 @@ async function* inPairs(logs: AsyncIterable<LogFile>): AsyncGenerator<{ log: Log
   if (log) yield { log };
 }
 
-function replay(transaction: Transaction, tree: DataTree, sessions: Map<bigint, SavedSession>): void {
+function replay(
+  transaction: Transaction,
+  tree: DataTree,
+  sessions: Map<bigint, SavedSession>,
+  acls: AclPool,
+): void {
   switch (transaction.kind) {
     case 'open-session': {
       const { sessionId: id, password, timeoutMs } = transaction;
@@ -134,10 +141,23 @@ function replay(transaction: Transaction, tree: DataTree, sessions: Map<bigint, 
     }
     case 'close-session':
       sessions.delete(transaction.sessionId);
-      for (const change of transaction.changes) tree.apply(change, transaction);
-      return;
+      break;
     case 'tree':
-      for (const change of transaction.changes) tree.apply(change, transaction);
-      return;
+  }
+  for (const change of transaction.changes) {
+    if (change.kind === 'create') (change as { acl: readonly Acl[] }).acl = acls.shared(change.acl);
+    tree.apply(change, transaction);
+  }
+}
+
+/** Most nodes have one of a few access lists: each is kept once. */
+class AclPool {
+  readonly #lists = new Map<string, readonly Acl[]>();
+
+  shared(acl: readonly Acl[]): readonly Acl[] {
+    const key = JSON.stringify(acl);
+    const known = this.#lists.get(key);
+    if (!known) this.#lists.set(key, acl);
+    return known ?? acl;
   }
 }

@@ -18,7 +18,7 @@ import { CorruptLogError } from './log-format.ts';
 const MAGIC = Buffer.from('HFSNAP02', 'latin1');
 const CHUNK_HEADER_BYTES = 8;
 /** Little enough to be made between two requests without anyone noticing. */
-const CHUNK_NODES_MAX = 500;
+const CHUNK_NODES_MAX = 200;
 const CHUNK_BYTES_MAX = 128 * 1024;
 const kinds = { sessions: 1, nodes: 2, end: 3 } as const;
 
@@ -46,7 +46,7 @@ export interface SavedNodes extends Iterable<readonly [path: string, node: TreeN
 export interface LoadedState {
   readonly zxid: bigint;
   readonly sessions: readonly SavedSession[];
-  readonly nodes: ReadonlyMap<string, TreeNode>;
+  readonly nodes: Map<string, TreeNode>;
 }
 
 const Session = record({ id: long, password: buffer, timeoutMs: int });
@@ -158,12 +158,16 @@ function readNode(input: JuteReader, nodes: Map<string, TreeNode>, acls: (readon
   if (number === acls.length) acls.push(AclList.read(input));
   const acl = acls[number];
   if (!acl) throw new ProtocolError(`an access list of number ${number}`);
+  const czxid = input.long();
+  const mzxid = input.long();
+  const pzxid = input.long();
   nodes.set(path, {
     data,
     acl,
-    czxid: input.long(),
-    mzxid: input.long(),
-    pzxid: input.long(),
+    czxid,
+    // The same number is the same object, as in a node that has not changed since it was made.
+    mzxid: mzxid === czxid ? czxid : mzxid,
+    pzxid: pzxid === czxid ? czxid : pzxid,
     ctimeMs: Number(input.long()),
     mtimeMs: Number(input.long()),
     version: input.int(),
