@@ -628,7 +628,11 @@ function addressOf({ peer }: ServerConnection): string {
  * otherwise clients of the earlier run, having seen more, would be turned away for ever.
  */
 export function firstZxid(wallMs: number, usedZxid: bigint): bigint {
-  const epochByClock = BigInt(Math.floor(wallMs / 1000));
-  const nextEpoch = (usedZxid >> 32n) + 1n;
-  return (epochByClock > nextEpoch ? epochByClock : nextEpoch) << 32n;
+  // A million transactions for each millisecond: no run can use up what the clock gives the next one. Counted from a
+  // year that is past, it stays below 2^63 for centuries.
+  const byClock = BigInt(Math.max(0, Math.floor(wallMs - FIRST_YEAR_MS))) << 20n;
+  const nextEpoch = ((usedZxid >> 32n) + 1n) << 32n;
+  return byClock > nextEpoch ? byClock : nextEpoch;
 }
+
+const FIRST_YEAR_MS = Date.UTC(2024, 0);
