@@ -70,7 +70,9 @@ export class Holding {
 
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
-    if (this.#reason && !this.#controller.signal.aborted) this.#controller.abort(this.#reason);
+    // Made late, it fires at once, unless the lock was simply released.
+    if (this.#reason && this.#state !== 'released' && !this.#controller.signal.aborted)
+      this.#controller.abort(this.#reason);
     return this.#controller.signal;
   }
 
@@ -117,11 +119,6 @@ export class Holding {
   async leave(): Promise<void> {
     if (--this.#leaseCount > 0) return;
     await this.#release();
-  }
-
-  /** Ends without leaving: what was held goes on under another lease. */
-  handOver(): void {
-    this.#end('released', new LockReleasedError(this.lockName, 'it goes on under another lease'));
   }
 
   #release(): Promise<void> {
