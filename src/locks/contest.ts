@@ -32,7 +32,7 @@ export interface Contest {
  *
  *   1. Join: an entry at the end, and the queue as it was then.
  *   2. First among those in the way? Granted.
- *   3. Listen to the nearest of those in the way. Released: granted. Gone: look again, and go to 2.
+ *   3. Listen to the nearest of those in the way. Released: granted. Gone, or the own entry: look again, go to 2.
  *   Whatever goes wrong after 1, leave. Each attempt belongs to one session: when that is lost, begin again.
  */
 export async function contend(contest: Contest): Promise<Grant> {
@@ -87,8 +87,8 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     contended = true;
     contest.onWait?.(turn);
     const departure = await place.listen(turn.for, { baton: turn.baton, ...(giveUp && { signal: giveUp }) });
-    if (place.evicted) throw evictedFrom(lockName);
-    if (departure === 'released') break;
+    // A server that ends the session says first that the node is gone: looking tells that from a removal by hand.
+    if (departure === 'released' && !place.evicted) break;
     view = await orAbort(place.view(), giveUp);
   }
   return grantOf(place, await holdOf(place, giveUp), contended);
