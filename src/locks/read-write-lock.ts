@@ -59,7 +59,10 @@ export class ReadLock extends QueueLock {
     const { within } = options;
     if (!within || !this.#write.isHeldAs(within)) return super.acquire(options);
     within.assertHeld();
-    return this.leaseOf(await this.#besideWriter(within, options), 0);
+    const { beside } = within.holding.grant;
+    // Where nobody can stand beside the writer, it stays until its readers are done: they have it to themselves.
+    if (!beside) return this.makeLease(within.holding);
+    return this.leaseOf(await this.#besideWriter(beside, options), 0);
   }
 
   /** Inside `use` of the writing side a reader goes beside the writer: behind it, it would wait for itself. */
@@ -70,8 +73,8 @@ export class ReadLock extends QueueLock {
   }
 
   /** A reader at the writer's own spot: nobody can come in between, and none of those ahead of it is left. */
-  async #besideWriter(lease: LockLease, options: AcquireOptions): Promise<Grant> {
-    const place = await lease.holding.grant.beside!('read', this.describe(options));
+  async #besideWriter(beside: NonNullable<Grant['beside']>, options: AcquireOptions): Promise<Grant> {
+    const place = await beside('read', this.describe(options));
     try {
       return grantOf(place, await holdOf(place, options.signal), false);
     } catch (error) {

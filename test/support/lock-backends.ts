@@ -70,8 +70,14 @@ export class LockWorkspace implements AsyncDisposable {
     return Promise.all(Array.from({ length: count }, () => this.holdfast(options)));
   }
 
-  /** Locks of a connection that goes through a proxy, to one server. */
-  async faulty(options: HoldfastOptions = {}): Promise<FaultyHoldfast> {
+  /**
+   * Locks of a connection that goes through a proxy, to one server. A client waits longer and longer for a server that
+   * hangs up soon; one with many servers, all of them this one, does not.
+   */
+  async faulty({
+    dials = 1,
+    ...options
+  }: HoldfastOptions & { dials?: number } = {}): Promise<FaultyHoldfast> {
     const [target] = this.servers.endpoints;
     const proxy = await FaultProxy.start({ target: target! });
     this.#proxies.push(proxy);
@@ -79,7 +85,8 @@ export class LockWorkspace implements AsyncDisposable {
     proxy.onBytes((direction, chunk) => {
       if (direction === 'to-client' && isGrant(chunk)) grant = chunk;
     });
-    const holdfast = await this.holdfast({ ...options, servers: `${proxy.connectString}${this.root}` });
+    const servers = Array<string>(dials).fill(proxy.connectString).join(',');
+    const holdfast = await this.holdfast({ ...options, servers: `${servers}${this.root}` });
     const expire = () => endSession(target!, grant!);
     const isolate = () => {
       proxy.refuse();
