@@ -100,6 +100,7 @@ export class ZooKeeperPlace implements Place {
     to: QueueEntry,
     { baton, signal }: { readonly baton: boolean; readonly signal?: AbortSignal },
   ): Promise<Departure> {
+    if (this.#leaving !== undefined) return 'gone'; // Whoever left has nobody to wait for, and nothing to leave behind.
     const { zk } = this.#store;
     const { queue, session } = this.#facts;
     const told = deferred<Departure>();
