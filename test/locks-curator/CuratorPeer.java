@@ -101,9 +101,12 @@ public class CuratorPeer {
         return latch.getParticipants().stream().map(Participant::getId).collect(Collectors.joining(","));
       case "leader":
         return latch.getLeader().getId();
+      case "leads":
+        return latch.hasLeadership();
       case "resign":
+        long leftNs = System.nanoTime();
         latch.close();
-        return "";
+        return leftNs;
       case "close":
         curator.close();
         return "";

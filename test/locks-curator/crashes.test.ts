@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Program } from '../foreign-clients/run-program.ts';
 import { until } from '../support/until.ts';
+import { timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
 
@@ -36,6 +37,28 @@ test('a Java process that is killed leaves its locks to those who wait here', as
     expect(holders.map(({ session }) => session)).toEqual([holdfast.zk.session.id]);
     expect(queue).toEqual([]);
   }
+});
+
+test('a Java process that is killed while it waits lets nobody past the holder', async () => {
+  await using scene = await Scene.onZooKeeper();
+  await using java = await LockPeer.curator();
+  await using doomed = await LockPeer.curator();
+  const [holdfast, holder, waiter] = await Promise.all([
+    scene.holdfast(),
+    scene.peer(java),
+    doomed.client(scene.servers, { sessionTimeoutMs: SESSION_TIMEOUT_MS }),
+  ]);
+  const { node } = await holder.acquire('mutex', '/locks/shared');
+  void waiter.acquire('mutex', '/locks/shared').catch(() => {});
+  await scene.untilInQueue('/locks/shared', 2);
+  const waiting = timed(holdfast.mutex('shared').acquire());
+  await scene.untilInQueue('/locks/shared', 3);
+
+  await doomed.kill();
+  await scene.untilInQueue('/locks/shared', 2);
+  await scene.untilWatched(`/locks/shared/${node}`, holdfast.zk.session.id);
+  const leftNs = await holder.release('mutex');
+  expect((await waiting).enteredNs).toBeGreaterThan(leftNs);
 });
 
 test('a process of ours that is killed leaves its lock to Java', async () => {

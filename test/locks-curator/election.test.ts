@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Leader } from '../../src/holdfast.ts';
 import { until } from '../support/until.ts';
+import { timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
 
@@ -28,20 +29,22 @@ test("leadership passes from Curator's LeaderLatch to Holdfast and back", async 
   await first.ask('await-leadership');
   expect(await election.leader()).toMatchObject({ id: 'first' });
   await until('the first being seen', () => seen.at(-1)?.id === 'first');
-  const campaigning = election.campaign();
+  const campaigning = timed(election.campaign());
   await scene.untilInQueue(PATH, 2);
   await third.ask('latch', PATH, 'third');
   await scene.untilInQueue(PATH, 3);
   expect(await first.ask('candidates')).toBe('first,second,third');
   expect(await first.ask('leader')).toBe('first');
 
-  await first.ask('resign');
-  const leadership = await campaigning;
+  const firstLeftNs = BigInt(await first.ask('resign'));
+  const { lease: leadership, enteredNs } = await campaigning;
+  expect(enteredNs).toBeGreaterThan(firstLeftNs);
   expect(await election.leader()).toEqual({ id: 'second', epoch: leadership.epoch });
   expect(await third.ask('candidates')).toBe('second,third');
   expect(await third.ask('leader')).toBe('second');
 
   await until('the second being seen', () => seen.at(-1)?.id === 'second');
+  expect(await third.ask('leads')).toBe('false');
   const next = third.ask('await-leadership');
   const resignedNs = process.hrtime.bigint();
   await leadership.resign();

@@ -1,3 +1,4 @@
+import type { LockLease } from '../../src/holdfast.ts';
 import type { Lock } from '../../src/locks/lock.ts';
 import type { ZooKeeper } from '../../src/zookeeper.ts';
 
@@ -39,6 +40,14 @@ export async function cycle(
     holds.push({ who, shared: as === 'reader', enteredNs, leftNs, token: lease.token });
   }
   return holds;
+}
+
+/** Notes when a lease is granted: at that very moment, not when somebody comes to look. */
+export async function timed<L extends LockLease>(
+  acquiring: Promise<L>,
+): Promise<{ readonly lease: L; readonly enteredNs: bigint }> {
+  const lease = await acquiring;
+  return { lease, enteredNs: process.hrtime.bigint() };
 }
 
 /** In the order in which they began. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { cycle, inTime, overlaps } from './lock-history.ts';
+import { cycle, inTime, overlaps, timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
 
@@ -61,17 +61,51 @@ describe.each([
   });
 });
 
+test('one who gives up between two of the other kind lets nobody past the holder', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const [holdfast, other, holder, next] = await Promise.all([
+    scene.holdfast(),
+    scene.holdfast(),
+    scene.peer(java),
+    scene.peer(java),
+  ]);
+  const mutex = holdfast.mutex('shared');
+  const held = await holder.acquire('mutex', '/locks/shared');
+  const abort = new AbortController();
+  const givenUp = mutex.acquire({ signal: abort.signal });
+  await scene.untilInQueue('/locks/shared', 2);
+  const ofJava = next.acquire('mutex', '/locks/shared');
+  await scene.untilInQueue('/locks/shared', 3);
+  abort.abort(new Error('no time'));
+  await expect(givenUp).rejects.toThrow('no time');
+  // It has looked again, and found the holder ahead of it.
+  await scene.untilWatched(`/locks/shared/${held.node}`, next.session);
+  const leftNs = await holder.release('mutex');
+  expect((await ofJava).enteredNs).toBeGreaterThan(leftNs);
+
+  const betweenAbort = new AbortController();
+  const between = other.mutex('shared').acquire({ signal: betweenAbort.signal });
+  await scene.untilInQueue('/locks/shared', 2);
+  const last = timed(mutex.acquire());
+  await scene.untilInQueue('/locks/shared', 3);
+  betweenAbort.abort(new Error('no time'));
+  await expect(between).rejects.toThrow('no time');
+  await scene.untilWatched(`/locks/shared/${(await ofJava).node}`, holdfast.zk.session.id);
+  const nextLeftNs = await next.release('mutex');
+  expect((await last).enteredNs).toBeGreaterThan(nextLeftNs);
+});
+
 test("several mutexes at once are shared with Curator's InterProcessMultiLock", async () => {
   await using scene = await Scene.onZooKeeper();
   const [holdfast, client] = await Promise.all([scene.holdfast(), scene.peer(java)]);
   const both = holdfast.multiLock(['a', 'b']);
   await client.acquire('multi', '/locks/a', '/locks/b');
   expect(await both.tryAcquire()).toBeNull();
-  const waiting = both.acquire();
+  const waiting = timed(both.acquire());
   await scene.untilInQueue('/locks/b', 2);
   const clientLeftNs = await client.release('multi');
-  const lease = await waiting;
-  expect(process.hrtime.bigint()).toBeGreaterThan(clientLeftNs);
+  const { lease, enteredNs } = await waiting;
+  expect(enteredNs).toBeGreaterThan(clientLeftNs);
   const again = client.acquire('multi', '/locks/a', '/locks/b');
   await scene.untilInQueue('/locks/a', 2);
   const leftNs = process.hrtime.bigint();

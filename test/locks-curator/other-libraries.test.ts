@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ForeignNodeError } from '../../src/holdfast.ts';
-import { cycle, inTime, overlaps } from './lock-history.ts';
+import { cycle, inTime, overlaps, timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
 
@@ -30,14 +30,16 @@ test('contenders with the names of go-zookeeper stand in the same queue', async 
   const behind = new Promise<string>((resolve) => {
     mutex.on('waiting', (event) => resolve(event.behind));
   });
-  const waiting = mutex.acquire();
+  const waiting = timed(mutex.acquire());
   expect(`${PATH}/${await behind}`).toBe(first.path);
   const ofJava = client.acquire('mutex', PATH);
   await scene.untilInQueue(PATH, 3);
   const last = await goEntry();
 
+  const deletedNs = process.hrtime.bigint();
   await zk.delete(first.path);
-  const lease = await waiting;
+  const { lease, enteredNs } = await waiting;
+  expect(enteredNs).toBeGreaterThan(deletedNs);
   // Go goes by the number behind "lock-", and fails at a name where it finds none.
   const numbers = (await zk.children(PATH)).map((name) => Number(name.split('lock-').at(-1)));
   expect(numbers.sort((a, b) => a - b)).toEqual([1, 2, 3]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cycle, overlaps } from './lock-history.ts';
+import { cycle, overlaps, timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
 
@@ -55,7 +55,7 @@ test('readers of both kinds hold it together, and a writer of either kind waits 
   const besideJava = await read.acquire();
   const ofJava = writer.acquire('write', PATH);
   await scene.untilInQueue(PATH, 3);
-  const ofHoldfast = write.acquire();
+  const ofHoldfast = timed(write.acquire());
   await scene.untilInQueue(PATH, 4);
   expect(await read.tryAcquire(), 'a reader overtook a writer').toBeNull();
   expect((await other.inspect('shared')).holders.map(({ session }) => session)).toEqual([
@@ -72,11 +72,11 @@ test('readers of both kinds hold it together, and a writer of either kind waits 
 
   const writerLeftNs = await writer.release('write');
   const written = await ofHoldfast;
-  expect(process.hrtime.bigint()).toBeGreaterThan(writerLeftNs);
+  expect(written.enteredNs).toBeGreaterThan(writerLeftNs);
   const behindHoldfast = reader.acquire('read', PATH);
   await scene.untilInQueue(PATH, 2);
   const writtenUntilNs = process.hrtime.bigint();
-  await written.release();
+  await written.lease.release();
   expect((await behindHoldfast).enteredNs).toBeGreaterThan(writtenUntilNs);
   const besideJavaAgain = await read.tryAcquire();
   expect(besideJavaAgain).not.toBeNull();
@@ -100,7 +100,7 @@ test('a writer here that goes on as a reader keeps writers of Curator out', asyn
   expect(holders.map(({ role, session }) => [role, session])).toEqual([['read', holdfast.zk.session.id]]);
   expect(queue.map(({ role, session }) => [role, session])).toEqual([['write', writer.session]]);
   // The writer has looked again and found the reader ahead of it.
-  await scene.untilWatched(`${PATH}/${holders[0]!.id}`, writer);
+  await scene.untilWatched(`${PATH}/${holders[0]!.id}`, writer.session);
   const behindWriter = reader.acquire('read', PATH);
   await scene.untilInQueue(PATH, 3);
 

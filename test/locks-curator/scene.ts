@@ -65,9 +65,9 @@ export class Scene implements AsyncDisposable {
     await until(`${count} in ${folder}`, async () => (await this.zk.exists(folder))?.numChildren === count);
   }
 
-  /** Waits until a peer's session watches a node; only a ZooKeeper can tell. */
-  async untilWatched(path: string, by: PeerClient): Promise<void> {
-    const session = `0x${BigInt.asUintN(64, by.session).toString(16)}`;
+  /** Waits until a session watches a node; only a ZooKeeper can tell. */
+  async untilWatched(path: string, by: bigint): Promise<void> {
+    const session = `0x${BigInt.asUintN(64, by).toString(16)}`;
     await until(`a watch on ${path}`, async () => {
       const watches = await fourLetterWord(sharedStandalone(), 'wchp');
       const [, sessions = ''] = watches.split(`${this.#workspace.root}${path}\n`);
