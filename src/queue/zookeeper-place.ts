@@ -263,9 +263,14 @@ export class ZooKeeperPlace implements Place {
   }
 
   #evict(): void {
-    if (this.#leaving || this.#evicted) return;
+    if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;
     this.#evicted = true;
     this.#listening?.resolve('gone');
     this.#events?.evicted();
   }
+}
+
+/** A session that ends takes its nodes along, and is told of it by its own watches: nobody has removed them. */
+function isEnding({ state }: Session): boolean {
+  return state === 'closing' || state === 'closed' || state === 'lost';
 }
