@@ -64,10 +64,14 @@ export class LockPeer implements AsyncDisposable {
   }
 
   /** A client with a session of its own. */
-  async client(servers: string, options: { readonly sessionTimeoutMs?: number } = {}): Promise<PeerClient> {
+  async client(
+    servers: string,
+    options: { readonly sessionTimeoutMs?: number; readonly namespace?: string } = {},
+  ): Promise<PeerClient> {
     const name = `${this.#language}-${++this.#count}`;
     const ask = (...words: readonly (string | number)[]) => this.#ask(name, words);
-    const session = await ask('connect', servers, options.sessionTimeoutMs ?? SESSION_TIMEOUT_MS);
+    const { sessionTimeoutMs = SESSION_TIMEOUT_MS, namespace = '' } = options;
+    const session = await ask('connect', servers, sessionTimeoutMs, namespace);
     return new PeerClient(name, BigInt(session), ask);
   }
 

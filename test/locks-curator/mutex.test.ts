@@ -61,6 +61,17 @@ describe.each([
   });
 });
 
+test('a namespace of Curator is a folder', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const [holdfast, client] = await Promise.all([
+    scene.holdfast({ root: '/billing/locks' }),
+    scene.peer(java, { namespace: 'billing' }),
+  ]);
+  const { token } = await client.acquire('mutex', '/locks/a');
+  expect(await holdfast.mutex('a').tryAcquire()).toBeNull();
+  expect((await holdfast.inspect('a')).holders.map((holder) => holder.token)).toEqual([token]);
+});
+
 test('one who gives up between two of the other kind lets nobody past the holder', async () => {
   await using scene = await Scene.onZooKeeper();
   const [holdfast, other, holder, next] = await Promise.all([

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ForeignNodeError } from '../../src/holdfast.ts';
+import { ForeignNodeError, WrongKindError } from '../../src/holdfast.ts';
 import { cycle, inTime, overlaps, timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
@@ -108,6 +108,20 @@ test('kazoo with names like ours, Curator and Holdfast exclude each other', asyn
   expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)));
   expect(new Set(history.slice(0, cycles.length).map(({ who }) => who)).size).toBe(cycles.length);
   await scene.untilInQueue(PATH, 0);
+});
+
+test('another kind of lock under the same name is refused, where Curator would let both in', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const [holdfast, client, other] = await Promise.all([scene.holdfast(), scene.peer(java), scene.peer(java)]);
+  const { node } = await client.acquire('write', PATH);
+  const refusal = await holdfast
+    .mutex('shared')
+    .acquire()
+    .catch((error) => error);
+  expect(refusal).toBeInstanceOf(WrongKindError);
+  expect(refusal.message).toContain(node);
+  await scene.untilInQueue(PATH, 1);
+  await other.acquire('mutex', PATH);
 });
 
 test("ZooKeeper's own WriteLock is refused, by name, and nothing is left behind", async () => {

@@ -22,6 +22,7 @@ test("Curator's Revoker asks a holder here, who holds on until it releases", asy
   await client.ask('revoke', holder!);
   expect(await asked).toBeInstanceOf(LockRevokedError);
   lease.assertHeld();
+  expect((await holdfast.inspect('shared')).holders).toMatchObject([{ owner: { text: '__REVOKE__' } }]);
   expect(await (await scene.holdfast()).mutex('shared').tryAcquire()).toBeNull();
 
   const waiting = client.acquire('mutex', '/locks/shared');
@@ -35,6 +36,7 @@ test("a request from here calls Curator's RevocationListener", async () => {
   await using scene = await Scene.onZooKeeper();
   const [holdfast, client] = await Promise.all([scene.holdfast(), scene.peer(java)]);
   const { node } = await client.acquire('revocable', '/locks/shared');
+  expect((await holdfast.inspect('shared')).holders).toMatchObject([{ id: node, owner: {} }]);
   const waiting = timed(holdfast.mutex('shared').acquire());
   await scene.untilInQueue('/locks/shared', 2);
   expect(await holdfast.revoke('shared', { holder: 'somebody else' })).toBe(0);

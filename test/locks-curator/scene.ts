@@ -48,8 +48,8 @@ export class Scene implements AsyncDisposable {
     return holdfast;
   }
 
-  async peer(of: LockPeer): Promise<PeerClient> {
-    const client = await of.client(this.servers);
+  async peer(of: LockPeer, options: { readonly namespace?: string } = {}): Promise<PeerClient> {
+    const client = await of.client(this.servers, options);
     this.#peers.push(client);
     return client;
   }
