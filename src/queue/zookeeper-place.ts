@@ -25,6 +25,8 @@ interface PlaceFacts {
   readonly entry: QueueEntry;
   readonly token: bigint;
   readonly session: Session;
+  /** What the node says of its owner. */
+  readonly data: string;
 }
 
 /** What a place needs of its queue. */
@@ -170,7 +172,7 @@ export class ZooKeeperPlace implements Place {
       }
     });
     this.lost.throwIfAborted();
-    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)! });
+    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, data });
   }
 
   async watchSelf(): Promise<boolean> {
@@ -246,11 +248,17 @@ export class ZooKeeperPlace implements Place {
     const { zk } = this.#store;
     const { session } = this.#facts;
     try {
-      const { data } = await zk.get(this.path, { watch: (event) => this.#selfChanged(event), session });
-      if (data?.toString('latin1') === REVOKE_MARK && !this.#revoked) {
-        this.#revoked = true;
-        this.#events?.revoked();
-      }
+      const { data, stat } = await zk.get(this.path, {
+        watch: (event) => this.#selfChanged(event),
+        session,
+      });
+      if (data?.toString('latin1') !== REVOKE_MARK) return;
+      // Who asks for a lock wants to see who has it: the mark has been read, what it covered is put back.
+      const { version } = stat;
+      zk.set(this.path, this.#facts.data, { version, session }).catch(() => {});
+      if (this.#revoked) return;
+      this.#revoked = true;
+      this.#events?.revoked();
     } catch (error) {
       if (isServerError(error, 'no-node')) this.#evict();
       else if (!isSessionOver(error)) throw error;
