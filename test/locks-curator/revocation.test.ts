@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { LockRevokedError } from '../../src/holdfast.ts';
+import { LockRevokedError, WrongKindError } from '../../src/holdfast.ts';
+import { until } from '../support/until.ts';
 import { timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
@@ -14,7 +15,7 @@ afterAll(() => java[Symbol.asyncDispose]());
 test("Curator's Revoker asks a holder here, who holds on until it releases", async () => {
   await using scene = await Scene.onZooKeeper();
   const [holdfast, client] = await Promise.all([scene.holdfast(), scene.peer(java)]);
-  const lease = await holdfast.mutex('shared').acquire();
+  const lease = await holdfast.mutex('shared').acquire({ reason: 'nightly' });
   const asked = new Promise<unknown>((resolve) => {
     lease.signal.addEventListener('abort', () => resolve(lease.signal.reason));
   });
@@ -22,7 +23,10 @@ test("Curator's Revoker asks a holder here, who holds on until it releases", asy
   await client.ask('revoke', holder!);
   expect(await asked).toBeInstanceOf(LockRevokedError);
   lease.assertHeld();
-  expect((await holdfast.inspect('shared')).holders).toMatchObject([{ owner: { text: '__REVOKE__' } }]);
+  // Who asks wants to see who has it: the mark goes away again.
+  await until('the mark going', async () => {
+    return (await holdfast.inspect('shared')).holders[0]?.owner.reason === 'nightly';
+  });
   expect(await (await scene.holdfast()).mutex('shared').tryAcquire()).toBeNull();
 
   const waiting = client.acquire('mutex', '/locks/shared');
@@ -46,6 +50,21 @@ test("a request from here calls Curator's RevocationListener", async () => {
   const { lease, enteredNs } = await waiting;
   expect(enteredNs).toBeGreaterThan(leftNs);
   expect(lease.signal.aborted, 'a request to another holder reached us').toBe(false);
+});
+
+// A LeaderLatch that waits looks again only when the node ahead is deleted, and its watch is spent on any change.
+test('a leader cannot be asked: a LeaderLatch behind it would wait for ever', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const [holdfast, client] = await Promise.all([scene.holdfast(), scene.peer(java)]);
+  const leadership = await holdfast.election('shared', { id: 'ours' }).campaign();
+  await client.ask('latch', '/locks/shared', 'theirs');
+  await scene.untilInQueue('/locks/shared', 2);
+  const { holders } = await holdfast.inspect('shared');
+  await scene.untilWatched(`/locks/shared/${holders[0]!.id}`, client.session);
+  await expect(holdfast.revoke('shared')).rejects.toBeInstanceOf(WrongKindError);
+  expect(await client.ask('candidates')).toBe('ours,theirs');
+  await leadership.resign();
+  await client.ask('await-leadership');
 });
 
 test('inspect and list show contenders of Curator beside ours', async () => {
