@@ -77,9 +77,9 @@ export class ZooKeeperQueue implements LockQueue {
     return { entries: ordered.sort(inOrder), foreign };
   }
 
-  place({ path, czxid }: Made, session: Session): ZooKeeperPlace {
+  place({ path, czxid }: Made, session: Session, data: string): ZooKeeperPlace {
     const entry = parseEntry(path.slice(this.path.length + 1))!;
-    return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session });
+    return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session, data });
   }
 }
 
@@ -172,9 +172,9 @@ class Entrance {
   }
 
   async #entered(made: readonly Made[], listings: readonly Promise<string[]>[]): Promise<Joined[]> {
-    const count = this.#request.count ?? 1;
+    const { count = 1, data } = this.#request;
     const places = this.#queues.map((queue, index) =>
-      made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session)),
+      made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session, data)),
     );
     try {
       const views = await Promise.all(
