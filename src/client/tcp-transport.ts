@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { fraction, type Random } from '../base/random.ts';
 import type { ServerAddress } from '../session/session-io.ts';
@@ -47,7 +47,11 @@ export class TcpTransport implements Transport {
     let destroyed = false;
     const open = (address: string) => {
       if (destroyed) return;
-      socket = this.#connect(server, address);
+      const received = (chunk: Buffer) => {
+        if (!destroyed) handlers.received(chunk);
+      };
+      socket = this.#connect(server, address, received);
+      if (this.#tls) socket.on('data', received);
       attach(socket, this.#tls ? 'secureConnect' : 'connect', handlers, () => destroyed);
     };
     this.#addressOf(server.host).then(open, (error: Error) => {
@@ -71,8 +75,8 @@ export class TcpTransport implements Transport {
     return address;
   }
 
-  #connect({ host, port }: ServerAddress, address: string): Socket {
-    if (!this.#tls) return connectTcp({ host: address, port, noDelay: true });
+  #connect({ host, port }: ServerAddress, address: string, received: (chunk: Buffer) => void): Socket {
+    if (!this.#tls) return connectTcp({ host: address, port, noDelay: true, onread: readInto(received) });
     // The certificate is checked against the name that was asked for, not the address it led to.
     const servername = this.#tls.servername ?? (isIP(host) ? undefined : host);
     const socket = connectTls({
@@ -90,13 +94,27 @@ function attach(socket: Socket, openEvent: string, handlers: LinkHandlers, destr
   socket.on(openEvent, () => {
     if (!destroyed()) handlers.opened();
   });
-  socket.on('data', (chunk) => {
-    if (!destroyed()) handlers.received(chunk);
-  });
   socket.on('error', (error) => {
     failure = error;
   });
   socket.on('close', () => {
     if (!destroyed()) handlers.closed(failure);
   });
+}
+
+const READ_BYTES = 64 * 1024;
+
+/**
+ * Reads into one buffer and hands out copies: answers are mostly small, and a stream makes a buffer of this size, and
+ * goes through its queue, for each of them.
+ */
+function readInto(received: (chunk: Buffer) => void): OnReadOpts {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  return {
+    buffer,
+    callback(byteCount) {
+      received(Buffer.from(buffer.subarray(0, byteCount)));
+      return true;
+    },
+  };
 }
