@@ -115,6 +115,8 @@ class ManualClock implements Clock {
 
   endOfTick(): void {}
 
+  afterInput(): void {}
+
   advance(ms: number): void {
     this.#now += ms;
     const due = this.#scheduled.filter(({ atMs }) => atMs <= this.#now);

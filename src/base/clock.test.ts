@@ -177,6 +177,31 @@ describe('the end of a tick', () => {
   });
 });
 
+describe('the end of the input that is there', () => {
+  test('comes after all sockets that can be read have been', async () => {
+    const calls: string[] = [];
+    const { port1, port2 } = new MessageChannel();
+    const { port1: port3, port2: port4 } = new MessageChannel();
+    await new Promise<void>((resolve) => {
+      const onInput = (name: string) => () => {
+        calls.push(name);
+        systemClock.endOfTick(() => calls.push('end of tick'));
+        if (calls.length > 2) return;
+        systemClock.afterInput(() => {
+          calls.push('after input');
+          resolve();
+        });
+      };
+      port2.on('message', onInput('first'));
+      port4.on('message', onInput('second'));
+      port1.postMessage('');
+      port3.postMessage('');
+    });
+    for (const port of [port1, port3]) port.close();
+    expect(calls).toEqual(['first', 'end of tick', 'second', 'end of tick', 'after input']);
+  });
+});
+
 describe('a deadline', () => {
   function clockAt(startMs: number) {
     const clock = {
@@ -185,6 +210,7 @@ describe('a deadline', () => {
       wallMs: () => 0,
       at: () => () => {},
       endOfTick: () => {},
+      afterInput: () => {},
     };
     return clock satisfies Clock;
   }

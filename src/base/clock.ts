@@ -11,6 +11,8 @@ export interface Clock {
   at(atMs: number, run: () => void): Cancel;
   /** Calls `run` when the code now running, and every promise reaction it set off, has finished. */
   endOfTick(run: () => void): void;
+  /** Calls `run` when all input that is there by now, on any socket or file, has been handed out. */
+  afterInput(run: () => void): void;
 }
 
 /** A timer set further ahead than this fires at once in Node, so longer waits are split. */
@@ -36,6 +38,8 @@ export const systemClock: Clock = {
   // A tick callback queued from a microtask runs once the microtask queue is empty; queued from plain
   // code it would run before the first promise reaction, and the requests those make would miss the batch.
   endOfTick: (run) => queueMicrotask(() => process.nextTick(run)),
+  // Immediates come behind the phase of the event loop in which sockets are read.
+  afterInput: (run) => void setImmediate(run),
 };
 
 /** A point in time that a wait must not outlive. Built once, at the edge of the API. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /** The 16 bytes of an MD5 digest: for SASL DIGEST-MD5 only, whose protocol fixes the algorithm. */
@@ -16,4 +16,9 @@ export function sha1(text: string): Buffer {
 /** A 32-bit checksum of bytes: finds damage, not malice. */
 export function checksum(bytes: Uint8Array): number {
   return crc32(bytes);
+}
+
+/** Whether two secrets are the same, in a time that does not tell how much of a guess was right. */
+export function isSameSecret(a: Uint8Array, b: Uint8Array): boolean {
+  return a.byteLength === b.byteLength && timingSafeEqual(a, b);
 }

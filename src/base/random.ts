@@ -8,10 +8,27 @@ export interface Random {
   bytes(count: number): Uint8Array;
 }
 
+/** The generator is asked for this much at once: a call costs more than the bytes. */
+const POOL_BYTES = 4_096;
+let pool = new Uint8Array(0);
+let poolCursor = 0;
+
+/** Each byte is handed out once. */
+function takeBytes(count: number): Uint8Array {
+  if (count > POOL_BYTES / 4) return randomFillSync(new Uint8Array(count));
+  if (poolCursor + count > pool.byteLength) {
+    pool = randomFillSync(new Uint8Array(POOL_BYTES));
+    poolCursor = 0;
+  }
+  const from = poolCursor;
+  poolCursor += count;
+  return pool.slice(from, poolCursor);
+}
+
 /** The machine's cryptographic generator. */
 export const systemRandom: Random = {
-  u32: () => randomFillSync(new Uint32Array(1))[0]!,
-  bytes: (count) => randomFillSync(new Uint8Array(count)),
+  u32: () => new DataView(takeBytes(4).buffer).getUint32(0),
+  bytes: takeBytes,
 };
 
 /** The same numbers for the same seed (mulberry32): for simulations and tests, never for secrets. */

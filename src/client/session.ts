@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
+import { runSafely } from '../base/emitter.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
 import { abortSafely, type SessionDriver } from './session-driver.ts';
@@ -80,8 +81,11 @@ export class Hold {
   readonly #clock: Clock;
   readonly #machine: SessionMachine;
   readonly #onRelease: (hold: Hold) => void;
-  readonly #controller = new AbortController();
+  /** Made when it is asked for: a lock that is held for a moment has no use for it. */
+  #controller: AbortController | undefined;
+  #listener: ((error: Error) => void) | undefined;
   #ended = false;
+  #endedBy: Error | undefined;
 
   /** @internal */
   constructor(clock: Clock, machine: SessionMachine, onRelease: (hold: Hold) => void) {
@@ -92,7 +96,14 @@ export class Hold {
 
   /** Fires, with a typed reason, no later than the lease ends by this process's own clock. */
   get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#endedBy && !this.#controller.signal.aborted) this.#controller.abort(this.#endedBy);
     return this.#controller.signal;
+  }
+
+  /** Calls `listener` when the signal would fire; only the last one given is called, and none after `release`. */
+  onEnded(listener: (error: Error) => void): void {
+    this.#listener = listener;
   }
 
   /** From the clock, not from a flag: right even in the first line after a long stall of the event loop. */
@@ -103,12 +114,15 @@ export class Hold {
 
   release(): void {
     this.#ended = true;
+    this.#listener = undefined;
     this.#onRelease(this);
   }
 
   /** @internal */
   end(error: Error, onListenerError: (error: unknown) => void): void {
     this.#ended = true;
-    abortSafely(this.#controller, error, onListenerError);
+    this.#endedBy = error;
+    if (this.#controller) abortSafely(this.#controller, error, onListenerError);
+    if (this.#listener) runSafely(this.#listener, error, onListenerError);
   }
 }

@@ -14,6 +14,7 @@ import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
+import { ownerEncoder } from './owner.ts';
 import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
 import { SimpleLock } from './simple-lock.ts';
@@ -75,12 +76,14 @@ export class Holdfast implements AsyncDisposable {
     this.zk = zk;
     const log = options.log ?? silentLog;
     const { app = programName(), labels, acl, folderAcl } = options;
+    const owner = { host: hostname(), pid: process.pid, app, ...(labels && { labels }) };
     this.#context = {
       zk,
       clock: options.clock ?? systemClock,
       log,
       root,
-      owner: { host: hostname(), pid: process.pid, app, ...(labels && { labels }) },
+      owner,
+      describeOwner: ownerEncoder(owner),
       store: {
         zk,
         random: options.random ?? systemRandom,

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import type { QueueStore } from '../queue/queue-store.ts';
-import type { OwnerFacts } from './owner.ts';
+import type { OwnerFacts, ownerEncoder } from './owner.ts';
 
 /** What the locks of one connection share. */
 export interface LockContext {
@@ -13,6 +13,8 @@ export interface LockContext {
   /** The folder of all locks. */
   readonly root: string;
   readonly owner: OwnerFacts;
+  /** What others are to know of a contender, as its node has it. */
+  readonly describeOwner: ReturnType<typeof ownerEncoder>;
   /** What a listener of the user's threw. */
   listenerFailed(error: unknown): void;
 }

@@ -42,7 +42,7 @@ export class Holding {
   #leaseCount = 0;
   #contended: boolean;
   #controller: AbortController | undefined;
-  /** Why the signal fires: lost, revoked or released. */
+  /** Why the signal has fired: lost or revoked. */
   #reason: LockError | undefined;
   #cancelWatch: Cancel = () => {};
   #left: Promise<void> | undefined;
@@ -60,7 +60,7 @@ export class Holding {
     this.token = grant.token as FencingToken;
     this.#contended = grant.contended;
     this.#grantedAtMs = context.clock.nowMs();
-    grant.hold.signal.addEventListener('abort', this.#onHoldEnded, { once: true });
+    grant.hold.onEnded((cause) => this.#lose(new LockLostError(this.lockName, cause.message, { cause })));
     this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
     grant.attend({
       evicted: () => this.#lose(new LockLostError(this.lockName, 'its node was removed by someone else')),
@@ -119,14 +119,9 @@ export class Holding {
     await this.#release();
   }
 
-  /** Ends without leaving: what was held goes on under another lease. */
-  handOver(): void {
-    this.#end('released', new LockReleasedError(this.lockName, 'it goes on under another lease'));
-  }
-
   #release(): Promise<void> {
     if (this.#state === 'held') {
-      this.#end('released', new LockReleasedError(this.lockName, 'it was released'));
+      this.#end('released');
       this.#left = this.#grant.leave({ baton: this.#contended });
       const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
       this.#events.emit('lockReleased', { token: this.token, heldMs });
@@ -134,25 +129,18 @@ export class Holding {
     return this.#left ?? Promise.resolve();
   }
 
-  #end(state: 'lost' | 'released', reason: LockError): void {
+  #end(state: 'lost' | 'released'): void {
     this.#state = state;
     this.#cancelWatch();
-    this.#grant.hold.signal.removeEventListener('abort', this.#onHoldEnded);
     this.#grant.hold.release();
-    if (state === 'lost' || !this.#reason) this.#reason = reason;
-    if (state === 'lost') this.#fire(reason);
     this.#onEnd();
   }
 
-  readonly #onHoldEnded = () => {
-    const cause = this.#grant.hold.signal.reason;
-    const why = cause instanceof Error ? cause.message : 'its lease has ended';
-    this.#lose(new LockLostError(this.lockName, why, { cause }));
-  };
-
   #lose(error: LockLostError): void {
     if (this.#state !== 'held') return;
-    this.#end('lost', error);
+    this.#end('lost');
+    this.#reason = error;
+    this.#fire(error);
     this.#events.emit('lost', { token: this.token, error });
     // The session may live on, and the node with it: nobody is to wait behind a lease that is no more.
     this.#left = this.#grant.leave({ baton: false }).catch((failure) => {

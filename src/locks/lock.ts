@@ -7,7 +7,6 @@ import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
 import { LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
-import { encodeOwner } from './owner.ts';
 import type { Turn } from './turn.ts';
 
 /** How a lock is to be acquired. */
@@ -111,8 +110,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   /** What others are to know of the contender. @internal */
   protected describe({ reason }: Options): string {
-    const { owner, clock } = this.context;
-    return encodeOwner(owner, { wallMs: clock.wallMs(), ...(reason !== undefined && { reason }) });
+    return this.context.describeOwner({ reason, wallMs: this.context.clock.wallMs() });
   }
 
   /** Tells listeners of one wait: once that it is one, and each time where it stands. @internal */

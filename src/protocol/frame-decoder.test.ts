@@ -189,3 +189,26 @@ describe('a large frame in many parts', () => {
     expect(decoder.empty).toBe(true);
   });
 });
+
+describe('a frame that never ends', () => {
+  const BYTES = 500_000;
+  const held = () => {
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+
+  test('costs about what has arrived of it, also byte by byte', () => {
+    const decoder = new FrameDecoder(2 * BYTES);
+    const prefix = Buffer.alloc(4);
+    prefix.writeInt32BE(BYTES + 1);
+    decoder.push(prefix);
+    const before = held();
+    for (let index = 0; index < BYTES; index++) decoder.push(Buffer.alloc(1, index));
+    // Kept one by one they would be 50 MB at least; what this lets pass is garbage that was not collected yet.
+    expect(held() - before).toBeLessThan(40_000_000);
+    const [frame] = decoder.push(Buffer.alloc(1, BYTES));
+    expect(frame!.equals(Buffer.from(Array.from({ length: BYTES + 1 }, (_, index) => index & 0xff)))).toBe(
+      true,
+    );
+  });
+});

@@ -1,6 +1,9 @@
 import { invariant } from '../base/assert.ts';
 
-const SLAB_BYTES = 16 * 1024;
+/** A slab holds several of the largest writes seen, within these bounds. */
+const SLAB_BYTES_MIN = 512;
+const SLAB_BYTES_MAX = 16 * 1024;
+const WRITES_PER_SLAB = 8;
 const SHORT_STRING_LENGTH = 48;
 
 /**
@@ -11,11 +14,14 @@ const SHORT_STRING_LENGTH = 48;
  *
  * `take()` hands out start…end without a copy and goes on behind it in the same slab, so that a tick's
  * requests are one contiguous write and a busy client allocates one slab per 16 KiB, not one per request.
+ * A server has a writer per connection, and most connections only ever answer pings: their slabs stay small.
  */
 export class JuteWriter {
-  #slab: Buffer = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  #slab: Buffer = Buffer.allocUnsafeSlow(SLAB_BYTES_MIN);
   #start = 0;
   #end = 0;
+  /** The most that was taken at once since the slab was begun. */
+  #takenBytesMax = 0;
 
   /** Bytes written and not yet taken. */
   get byteLength(): number {
@@ -80,6 +86,7 @@ export class JuteWriter {
   /** Hands out what was written since the last `take`; the writer does not touch those bytes again. */
   take(): Buffer {
     const bytes = this.#slab.subarray(this.#start, this.#end);
+    this.#takenBytesMax = Math.max(this.#takenBytesMax, bytes.byteLength);
     this.#start = this.#end;
     return bytes;
   }
@@ -99,9 +106,12 @@ export class JuteWriter {
   #reserve(bytes: number): void {
     if (this.#end + bytes <= this.#slab.byteLength) return;
     const pending = this.#slab.subarray(this.#start, this.#end);
-    const slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, 2 * (pending.byteLength + bytes)));
+    const wantedBytes = WRITES_PER_SLAB * Math.max(this.#takenBytesMax, pending.byteLength + bytes);
+    const slabBytes = Math.min(SLAB_BYTES_MAX, Math.max(SLAB_BYTES_MIN, wantedBytes));
+    const slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, 2 * (pending.byteLength + bytes)));
     slab.set(pending);
     this.#slab = slab;
+    this.#takenBytesMax = 0;
     this.#end = pending.byteLength;
     this.#start = 0;
   }

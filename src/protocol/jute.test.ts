@@ -5,8 +5,10 @@ import { JuteReader } from './jute-reader.ts';
 import { JuteWriter } from './jute-writer.ts';
 import { type Codec, nullableVector, vector } from './record.ts';
 
-/** The size of the writer's slabs: tests go to it and past it. */
+/** The size of a busy writer's slabs: tests go to it and past it. */
 const SLAB_BYTES = 16 * 1024;
+/** The size of a new writer's slab, and of all slabs of one that writes little. */
+const SLAB_BYTES_MIN = 512;
 
 const bytesOf = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex');
 const hexOf = (write: (out: JuteWriter) => void) => {
@@ -102,7 +104,7 @@ describe('JuteWriter', () => {
 
   test('fills a slab to its last byte before it takes another', () => {
     const out = new JuteWriter();
-    out.buffer(Buffer.alloc(SLAB_BYTES - 8, 1));
+    out.buffer(Buffer.alloc(SLAB_BYTES_MIN - 8, 1));
     const first = out.take();
     out.int(2);
     const last = out.take();
@@ -111,6 +113,20 @@ describe('JuteWriter', () => {
     expect(last.buffer).toBe(first.buffer);
     expect(beyond.buffer).not.toBe(first.buffer);
     expect([...last, ...beyond]).toEqual([0, 0, 0, 2, 1]);
+  });
+
+  test('has small slabs as long as little is written at a time, and large ones from then on', () => {
+    const out = new JuteWriter();
+    const slabBytes = (writeBytes: number) => {
+      const sizes = Array.from({ length: 1_000 }, () => {
+        out.buffer(Buffer.alloc(writeBytes - 4));
+        return out.take().buffer.byteLength;
+      });
+      return [...new Set(sizes)];
+    };
+    expect(slabBytes(20)).toEqual([SLAB_BYTES_MIN]); // A ping's answer.
+    expect(slabBytes(4_000).at(-1)).toBe(SLAB_BYTES);
+    expect(slabBytes(20).at(-1)).toBe(SLAB_BYTES_MIN);
   });
 
   test('keeps what is not taken yet when it moves to another slab', () => {

@@ -46,7 +46,8 @@ export interface PlaceEvents {
 
 /** What keeps a promise of exclusivity, for as long as `remainingMs()` is not 0. */
 export interface HoldOnPlace {
-  readonly signal: AbortSignal;
+  /** Calls `listener` once the promise cannot be kept any longer; not after `release`. */
+  onEnded(listener: (error: Error) => void): void;
   remainingMs(): number;
   release(): void;
 }

@@ -2,6 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
+import type { WatchListener } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { entryNameAt, parseEntry, uuidOf } from './entry-name.ts';
@@ -123,15 +124,31 @@ export class ZooKeeperPlace implements Place {
         else told.reject(error);
       });
     }
+    let departure: Departure | undefined;
     try {
-      return await orAbort(orAbort(told.promise, this.lost), signal);
+      departure = await orAbort(orAbort(told.promise, this.lost), signal);
+      return departure;
     } finally {
-      // What is still on its way would be set after it was taken away: wait for it. No listener is left behind.
-      void Promise.allSettled(watching).then(() => {
-        void zk.unwatch(aheadPath, 'data', onAhead);
-        if (baton) void zk.unwatch(batonPath, 'exists', onBaton);
-      });
+      // The baton's transaction has deleted the one ahead too: that watch is used up, or about to be.
+      if (departure !== 'released') this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton });
     }
+  }
+
+  /** What is still on its way would be set after it was taken away: wait for it. No listener is left behind. */
+  #stopListening(
+    watching: readonly Promise<unknown>[],
+    ears: {
+      readonly aheadPath: string;
+      readonly onAhead: WatchListener;
+      readonly batonPath: string;
+      readonly onBaton: WatchListener;
+    },
+  ): void {
+    const { zk } = this.#store;
+    void Promise.allSettled(watching).then(() => {
+      void zk.unwatch(ears.aheadPath, 'data', ears.onAhead);
+      void zk.unwatch(ears.batonPath, 'exists', ears.onBaton);
+    });
   }
 
   async awaitView(accept: (view: QueueView) => boolean, signal?: AbortSignal): Promise<QueueView> {

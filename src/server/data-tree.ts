@@ -86,6 +86,7 @@ export class DataTree {
   /** Containers and nodes with a time to live: what may be removed by itself. */
   readonly #perishable = new Set<string>();
   #dataBytes = 0;
+  #aclBytes = 0;
 
   constructor(initial: Iterable<readonly [string, TreeNode]> = initialNodes()) {
     for (const [path, node] of initial) {
@@ -105,6 +106,11 @@ export class DataTree {
 
   get dataBytes(): number {
     return this.#dataBytes;
+  }
+
+  /** What access lists take, which ZooKeeper does not count with the data. */
+  get aclBytes(): number {
+    return this.#aclBytes;
   }
 
   get ephemeralCount(): number {
@@ -136,9 +142,13 @@ export class DataTree {
 
   /** Every node below this one, at any depth. */
   countDescendants(path: string): number {
-    const node = this.#nodes.get(path);
-    let count = 0;
-    for (const name of node?.children ?? []) count += 1 + this.countDescendants(joinPath(path, name));
+    // A list and no recursion: a tree can be deeper than the stack.
+    const open = [path];
+    let count = -1;
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      count++;
+      for (const name of this.#nodes.get(at)?.children ?? []) open.push(joinPath(at, name));
+    }
     return count;
   }
 
@@ -225,8 +235,13 @@ export class DataTree {
     const node = this.#nodes.get(change.path);
     invariant(node, `${change.path} is there to be protected`);
     const { acl, aversion } = node;
+    const growth = aclBytesOf(change.acl) - aclBytesOf(acl);
+    this.#aclBytes += growth;
     Object.assign(node, { acl: change.acl, aversion: change.aversion });
-    return () => void Object.assign(node, { acl, aversion });
+    return () => {
+      this.#aclBytes -= growth;
+      Object.assign(node, { acl, aversion });
+    };
   }
 
   #parentOf(path: string): TreeNode {
@@ -237,6 +252,7 @@ export class DataTree {
 
   #account(path: string, node: TreeNode, sign: 1 | -1): void {
     this.#dataBytes += sign * (path.length + (node.data?.byteLength ?? 0));
+    this.#aclBytes += sign * aclBytesOf(node.acl);
     switch (kindOf(node.owner)) {
       case 'persistent':
         return;
@@ -252,6 +268,15 @@ export class DataTree {
       }
     }
   }
+}
+
+const ACL_ENTRY_BYTES = 12;
+
+/** About what an access list takes in a frame. */
+export function aclBytesOf(acl: readonly Acl[]): number {
+  let bytes = 0;
+  for (const { id } of acl) bytes += ACL_ENTRY_BYTES + id.scheme.length + (id.id?.length ?? 0);
+  return bytes;
 }
 
 /** A node's stat as clients see it. */

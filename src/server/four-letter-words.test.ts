@@ -10,7 +10,8 @@ import {
   VERSION_TEXT,
 } from './four-letter-words.ts';
 import { ServerConnection, type ServerLink } from './server-connection.ts';
-import { defaultLimits, ServerCore } from './server-core.ts';
+import { ServerCore } from './server-core.ts';
+import { defaultLimits } from './server-limits.ts';
 import { ServerStatistics } from './server-statistics.ts';
 import { SessionTable } from './session-table.ts';
 import { WatchTable } from './watch-table.ts';
@@ -241,7 +242,7 @@ describe('a four-letter word', () => {
 
   test('conf tells the limits', () => {
     expect(world().ask('conf')).toContain(
-      'tickTime=2000\nmaxClientCnxns=10000\nminSessionTimeout=4000\nmaxSessionTimeout=40000\n',
+      'tickTime=2000\nmaxClientCnxns=60\nminSessionTimeout=4000\nmaxSessionTimeout=40000\n',
     );
   });
 });

@@ -7,9 +7,11 @@ import { type DataTree, statOf, type TreeNode } from './data-tree.ts';
 /** Reads: they check no path syntax, since an odd path is just not there; the empty one is the root. */
 export class ReadOperations {
   readonly #tree: DataTree;
+  readonly #replyBytesMax: number;
 
-  constructor(tree: DataTree) {
+  constructor(tree: DataTree, replyBytesMax: number) {
     this.#tree = tree;
+    this.#replyBytesMax = replyBytesMax;
   }
 
   exists(path: string, identities: readonly Identity[]): Stat {
@@ -19,11 +21,13 @@ export class ReadOperations {
 
   getData(path: string, identities: readonly Identity[]): { data: Uint8Array | null; stat: Stat } {
     const node = this.#readable(path, identities);
+    new Room(this.#replyBytesMax).take(node.data);
     return { data: node.data, stat: statOf(node) };
   }
 
   getChildren(path: string, identities: readonly Identity[]): { children: string[]; stat: Stat } {
     const node = this.#readable(path, identities);
+    new Room(this.#replyBytesMax).takeAll(node.children ?? []);
     return { children: [...(node.children ?? [])], stat: statOf(node) };
   }
 
@@ -40,17 +44,32 @@ export class ReadOperations {
     return path === '' ? 1 + this.#tree.countDescendants('/') : this.#tree.countDescendants(path);
   }
 
-  /** Each read succeeds or fails by itself. */
+  /** The session's own short-lived nodes. */
+  getEphemerals(sessionId: bigint, prefix: string): string[] {
+    const paths = this.#tree.ephemeralsOf(sessionId).filter((path) => path.startsWith(prefix));
+    new Room(this.#replyBytesMax).takeAll(paths);
+    return paths;
+  }
+
+  /** Each read succeeds or fails by itself, unless the answer to all of them would be too long. */
   multiRead(ops: readonly MultiReadOp[], identities: readonly Identity[]): MultiResult[] {
-    return ops.map(({ op, request }) => {
-      try {
-        if (op === 'getData') return { kind: 'getData', ...this.getData(request.path, identities) };
-        return { kind: 'getChildren', children: this.getChildren(request.path, identities).children };
-      } catch (error) {
-        if (error instanceof Refusal) return { kind: 'error', err: error.serverCode };
-        throw error;
-      }
+    const room = new Room(this.#replyBytesMax);
+    return ops.map((op) => {
+      const result = this.#multiReadOp(op, identities);
+      if (result.kind === 'getData') room.take(result.data);
+      if (result.kind === 'getChildren') room.takeAll(result.children);
+      return result;
     });
+  }
+
+  #multiReadOp({ op, request }: MultiReadOp, identities: readonly Identity[]): MultiResult {
+    try {
+      if (op === 'getData') return { kind: 'getData', ...this.getData(request.path, identities) };
+      return { kind: 'getChildren', children: this.getChildren(request.path, identities).children };
+    } catch (error) {
+      if (error instanceof Refusal) return { kind: 'error', err: error.serverCode };
+      throw error;
+    }
   }
 
   #node(path: string): TreeNode {
@@ -63,5 +82,35 @@ export class ReadOperations {
     const node = this.#node(path);
     if (!isAllowed(node.acl, permissions.read, identities)) throw new Refusal('no-auth');
     return node;
+  }
+}
+
+/** What a field takes besides its own bytes: its length, and in a multiRead also a header and a stat. */
+const FIELD_BYTES = 4;
+const RESULT_BYTES = 96;
+
+/**
+ * What is left of an answer's length. ZooKeeper sends answers of any length; most clients hang up on long ones and
+ * ask again, for ever. Here the answer is an error instead, told before anything is copied.
+ */
+class Room {
+  #bytes: number;
+
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+  }
+
+  take(data: Uint8Array | null): void {
+    this.#take(RESULT_BYTES + (data?.byteLength ?? 0));
+  }
+
+  takeAll(names: Iterable<string>): void {
+    this.#take(RESULT_BYTES);
+    for (const name of names) this.#take(FIELD_BYTES + Buffer.byteLength(name));
+  }
+
+  #take(bytes: number): void {
+    this.#bytes -= bytes;
+    if (this.#bytes < 0) throw new Refusal('marshalling-error');
   }
 }

@@ -1,3 +1,4 @@
+import { isSameSecret } from '../base/hash.ts';
 import { addWatchModes, type NodeEventType } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
@@ -14,6 +15,7 @@ import { digestIdentity, Refusal, userNameOf } from './access.ts';
 import type { DataTree, Moment } from './data-tree.ts';
 import type { ReadOperations } from './read-operations.ts';
 import type { ServerConnection } from './server-connection.ts';
+import type { ServerLimits } from './server-limits.ts';
 import type { ServerSession, SessionTable } from './session-table.ts';
 import { restoreWatches } from './set-watches.ts';
 import type { WatchTable } from './watch-table.ts';
@@ -41,7 +43,10 @@ export interface HandlerContext {
   readonly writes: WriteOperations;
   readonly watches: WatchTable<ServerConnection>;
   readonly sessions: SessionTable<ServerConnection>;
-  readonly limits: { readonly watchesMax: number };
+  readonly limits: Pick<
+    ServerLimits,
+    'watchesMax' | 'watchesPerConnectionMax' | 'watchBytesMax' | 'multiOpsMax' | 'identityBytesMax'
+  >;
   readonly superDigest: string | undefined;
   readonly zxid: bigint;
   readonly nowMs: number;
@@ -133,7 +138,7 @@ export class RequestHandlers {
       case operations.setAcl:
         return wrapped(writes.setAcl(record as Req<typeof operations.setAcl>, asker, moment));
       case operations.multi:
-        return writes.multi(record as Req<typeof operations.multi>, asker, moment);
+        return writes.multi(this.#fewEnough(record as Req<typeof operations.multi>), asker, moment);
       default:
         throw new Refusal('reconfig-disabled'); // The only write left: this is not an ensemble.
     }
@@ -151,25 +156,25 @@ export class RequestHandlers {
         const { path, watch } = operations.exists.request.read(input);
         try {
           const stat = reads.exists(path, identities);
-          if (watch) this.#watch(() => watches.watchData(path, connection));
+          if (watch) this.#watch(connection, path, () => watches.watchData(path, connection));
           return this.#ok(operations.exists.reply, { stat });
         } catch (error) {
           const absent = error instanceof Refusal && error.serverCode === errorCodes['no-node'];
-          if (absent && watch) this.#watch(() => watches.watchData(path, connection));
+          if (absent && watch) this.#watch(connection, path, () => watches.watchData(path, connection));
           throw error;
         }
       }
       case operations.getData: {
         const { path, watch } = operations.getData.request.read(input);
         const value = reads.getData(path, identities);
-        if (watch) this.#watch(() => watches.watchData(path, connection));
+        if (watch) this.#watch(connection, path, () => watches.watchData(path, connection));
         return this.#ok(operations.getData.reply, value);
       }
       case operations.getChildren:
       case operations.getChildren2: {
         const { path, watch } = operations.getChildren.request.read(input);
         const value = reads.getChildren(path, identities);
-        if (watch) this.#watch(() => watches.watchChildren(path, connection));
+        if (watch) this.#watch(connection, path, () => watches.watchChildren(path, connection));
         return this.#ok(operation.reply, value);
       }
       case operations.getAcl:
@@ -184,11 +189,10 @@ export class RequestHandlers {
       case operations.getEphemerals: {
         const { prefixPath } = operations.getEphemerals.request.read(input);
         const prefix = prefixPath?.trim() ?? '';
-        const all = this.#core.tree.ephemeralsOf(connection.session!.id);
-        return this.#ok(operation.reply, { ephemerals: all.filter((path) => path.startsWith(prefix)) });
+        return this.#ok(operation.reply, { ephemerals: reads.getEphemerals(connection.session!.id, prefix) });
       }
       case operations.multiRead: {
-        const ops = operations.multiRead.request.read(input);
+        const ops = this.#fewEnough(operations.multiRead.request.read(input));
         return this.#ok(operation.reply, reads.multiRead(ops, identities));
       }
       case operations.sync:
@@ -203,9 +207,9 @@ export class RequestHandlers {
       case operations.addWatch: {
         const { path, mode } = operations.addWatch.request.read(input);
         if (mode === addWatchModes.persistent) {
-          this.#watch(() => watches.watchPersistently(path, connection));
+          this.#watch(connection, path, () => watches.watchPersistently(path, connection));
         } else if (mode === addWatchModes['persistent-recursive']) {
-          this.#watch(() => watches.watchRecursively(path, connection));
+          this.#watch(connection, path, () => watches.watchRecursively(path, connection));
         } else throw new Refusal('marshalling-error');
         return this.#ok(operation.reply, { err: 0 });
       }
@@ -225,6 +229,10 @@ export class RequestHandlers {
           operation === operations.setWatches
             ? { ...operations.setWatches.request.read(input), ...none }
             : operations.setWatches2.request.read(input);
+        this.#roomForWatches(
+          connection,
+          Object.values(lists).flatMap((list) => (Array.isArray(list) ? list : [])),
+        );
         for (const { type, path } of restoreWatches(this.#core, connection, lists)) {
           this.#core.notify(connection, type, path, -1n);
         }
@@ -245,20 +253,41 @@ export class RequestHandlers {
     if (scheme === 'ip') return { zxid: 0n, err: 0 }; // It is known by its address already.
     if (scheme !== 'digest') return { zxid: 0n, err: errorCodes['auth-failed'], ends: true };
     const identity = digestIdentity(Buffer.from(auth ?? []).toString('utf8'));
-    const add = (added: typeof identity) => {
-      const present = connection.identities.some(
-        ({ scheme: s, id }) => s === added.scheme && id === added.id,
-      );
-      if (!present) connection.identities.push(added);
-    };
-    if (identity.id === this.#core.superDigest) add({ scheme: 'super', id: '' });
-    add(identity);
+    const { superDigest, limits } = this.#core;
+    const isSuper =
+      superDigest !== undefined && isSameSecret(Buffer.from(identity.id), Buffer.from(superDigest));
+    const added = [...(isSuper ? [{ scheme: 'super', id: '' }] : []), identity].filter(
+      ({ scheme, id }) => !connection.identities.some((known) => known.scheme === scheme && known.id === id),
+    );
+    const bytes = [...connection.identities, ...added].reduce(
+      (sum, { scheme, id }) => sum + scheme.length + id.length,
+      0,
+    );
+    if (bytes > limits.identityBytesMax) return { zxid: 0n, err: errorCodes['auth-failed'], ends: true };
+    connection.identities.push(...added);
     return { zxid: 0n, err: 0 };
   }
 
-  #watch(add: () => void): void {
-    if (this.#core.watches.count >= this.#core.limits.watchesMax) throw new Refusal('throttled-op');
+  #watch(connection: ServerConnection, path: string, add: () => void): void {
+    this.#roomForWatches(connection, [path]);
     add();
+  }
+
+  #roomForWatches(connection: ServerConnection, paths: readonly string[]): void {
+    const { watches, limits } = this.#core;
+    const bytes = paths.reduce((sum, path) => sum + path.length, 0);
+    if (
+      watches.count + paths.length > limits.watchesMax ||
+      watches.countOf(connection) + paths.length > limits.watchesPerConnectionMax ||
+      watches.pathBytes + bytes > limits.watchBytesMax
+    ) {
+      throw new Refusal('throttled-op');
+    }
+  }
+
+  #fewEnough<T>(ops: readonly T[]): readonly T[] {
+    if (ops.length > this.#core.limits.multiOpsMax) throw new Refusal('bad-arguments');
+    return ops;
   }
 
   #ok(codec?: Codec<never> | Codec<unknown>, value?: unknown): Answer {

@@ -1,12 +1,15 @@
+import { Fifo } from '../base/fifo.ts';
 import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { FrameDecoder } from '../protocol/frame-decoder.ts';
 import { JuteWriter } from '../protocol/jute-writer.ts';
 import type { Identity } from './access.ts';
+import type { RequestRate } from './request-rate.ts';
 import { Latencies } from './server-statistics.ts';
 import type { ServerSession } from './session-table.ts';
 
 const OPENING_BYTES = 4;
+const GATHERED_BYTES = 64 * 1024;
 
 /** The socket under a connection, or what a simulation has in its place. */
 export interface ServerLink {
@@ -33,7 +36,12 @@ export interface Peer {
 interface Held {
   readonly zxid: bigint;
   readonly bytes: Buffer;
+  /** Whether a request waits for it, and not only a watcher. */
+  readonly answers: boolean;
 }
+
+/** What keeps a connection's next request from being handled. */
+export type Obstacle = 'disk' | 'output' | 'rate' | 'turn';
 
 /** One client's connection: its frames, its identities, its output. Knows no operation. */
 export class ServerConnection {
@@ -52,6 +60,16 @@ export class ServerConnection {
   lastZxid = 0n;
   lastResponseAtMs = 0;
   readonly latencies = new Latencies();
+  /** Requests that came in and have not been handled; few, since reading stops while there are any. */
+  readonly waiting = new Fifo<Buffer>();
+  /** How fast they may be handled; as fast as can be if undefined. */
+  rate: RequestRate | undefined;
+  /** Why they have not been handled. */
+  stalledBy: Obstacle | undefined;
+  /** Answers that wait for the disk. */
+  outstandingCount = 0;
+  #paused = false;
+  #heldBytes = 0;
   /** What came before there were four bytes; undefined from then on. */
   #opening: Buffer | undefined = Buffer.alloc(0);
   readonly #out = new JuteWriter();
@@ -78,6 +96,11 @@ export class ServerConnection {
     return this.#held.length;
   }
 
+  /** Everything that was sent and that the peer's machine has not taken, for whatever reason. */
+  get outputBytes(): number {
+    return this.link.bufferedBytes + this.#heldBytes + this.#out.byteLength;
+  }
+
   /**
    * Holds the first bytes back until there are four: a four-letter word, or the length of the connect request.
    * The four with all that came after them are handed out once; undefined until then.
@@ -94,26 +117,44 @@ export class ServerConnection {
     return this.#opening === undefined;
   }
 
-  /** Cuts frames; undefined if the bytes are not the protocol. */
-  push(chunk: Buffer): Buffer[] | undefined {
+  /** Cuts frames, which then wait to be handled. Bytes that are not the protocol show as the decoder's fault. */
+  push(chunk: Buffer): void {
     try {
-      return this.frames.push(chunk);
+      for (const frame of this.frames.push(chunk)) this.waiting.push(frame);
     } catch (error) {
-      if (error instanceof ProtocolError) return undefined;
-      throw error;
+      if (!(error instanceof ProtocolError)) throw error;
     }
   }
 
+  /** Reads no more until `resume`. */
+  pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.link.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.link.resume();
+  }
+
   /** Adds a frame to the output, to go out when everything up to `heldUntil` is on disk (at once if undefined). */
-  send(heldUntil: bigint | undefined, write: (out: JuteWriter) => void): void {
+  send(heldUntil: bigint | undefined, answers: boolean, write: (out: JuteWriter) => void): void {
     if (this.over) return;
     const mark = this.#out.beginFrame();
     write(this.#out);
     this.#out.endFrame(mark);
     this.sentCount++;
-    if (heldUntil !== undefined || this.#held.length > 0) {
-      this.#held.push({ zxid: heldUntil ?? 0n, bytes: this.#out.take() });
+    if (heldUntil === undefined && this.#held.length === 0) {
+      // What is gathered further is copied each time it outgrows its buffer.
+      if (this.#out.byteLength >= GATHERED_BYTES) this.flush();
+      return;
     }
+    const bytes = this.#out.take();
+    this.#held.push({ zxid: heldUntil ?? 0n, bytes, answers });
+    this.#heldBytes += bytes.byteLength;
+    if (answers) this.outstandingCount++;
   }
 
   /** Everything up to this transaction is on disk. */
@@ -122,6 +163,10 @@ export class ServerConnection {
     while (count < this.#held.length && this.#held[count]!.zxid <= zxid) count++;
     if (count === 0) return;
     const ready = this.#held.splice(0, count);
+    for (const { bytes, answers } of ready) {
+      this.#heldBytes -= bytes.byteLength;
+      if (answers) this.outstandingCount--;
+    }
     this.link.write(Buffer.concat(ready.map(({ bytes }) => bytes)));
     if (this.#ending && this.#held.length === 0) this.link.end();
   }
@@ -135,6 +180,8 @@ export class ServerConnection {
   end(): void {
     this.over = true;
     this.#ending = true;
+    this.waiting.drain();
+    this.resume(); // What the peer still says is not heard, but that it hangs up must be.
     this.flush();
     if (this.#held.length === 0) this.link.end();
   }
@@ -147,9 +194,18 @@ export class ServerConnection {
   }
 
   destroy(): void {
-    this.over = true;
-    this.#held = [];
+    this.abandon();
     this.link.destroy();
+  }
+
+  /** The link is gone: what waits on either side of it waits for nothing. */
+  abandon(): void {
+    this.over = true;
+    this.waiting.drain();
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.outstandingCount = 0;
+    this.#out.take();
   }
 
   /** Counts anew, as if the connection had done nothing so far. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { isSameSecret } from '../base/hash.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { processFacts } from '../base/process-facts.ts';
 import { type Random, systemRandom } from '../base/random.ts';
@@ -7,10 +8,12 @@ import { errorCodes } from '../protocol/error-codes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { Connect, Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
+import type { JuteWriter } from '../protocol/jute-writer.ts';
 import { xids } from '../protocol/operations.ts';
 import type { Codec } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
+import { Admission, type Leave } from './admission.ts';
 import { DataTree, kindOf, type Moment, ttlOf, type Undo } from './data-tree.ts';
 import {
   answerFourLetterWord,
@@ -20,7 +23,10 @@ import {
 } from './four-letter-words.ts';
 import { ReadOperations } from './read-operations.ts';
 import { type Answer, type HandlerContext, RequestHandlers } from './request-handlers.ts';
+import { RequestIntake } from './request-intake.ts';
+import { RequestRate } from './request-rate.ts';
 import { type Peer, ServerConnection, type ServerLink } from './server-connection.ts';
+import { limitsFrom, type ServerLimits } from './server-limits.ts';
 import { ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
@@ -28,39 +34,6 @@ import type { Recovered, StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
 import { WatchTable } from './watch-table.ts';
 import { type Happening, WriteOperations, type Written } from './write-operations.ts';
-
-/** What a server is allowed to use up, and how it keeps time. Each limit refuses with an error of its own. */
-export interface ServerLimits {
-  readonly tickMs: number;
-  readonly sessionTimeoutMsMin: number;
-  readonly sessionTimeoutMsMax: number;
-  readonly connectionsMax: number;
-  readonly connectionsPerAddressMax: number;
-  readonly frameBytesMax: number;
-  /** Output that a client has not taken: beyond this it is cut off. */
-  readonly outputBytesMax: number;
-  readonly watchesMax: number;
-  readonly nodesMax: number;
-  /** How long a connection may take to become a session. */
-  readonly handshakeMs: number;
-  /** How often empty containers and outlived nodes are looked for. */
-  readonly reapMs: number;
-}
-
-/** What a server allows unless told otherwise. */
-export const defaultLimits: ServerLimits = {
-  tickMs: 2_000,
-  sessionTimeoutMsMin: 4_000,
-  sessionTimeoutMsMax: 40_000,
-  connectionsMax: 10_000,
-  connectionsPerAddressMax: 10_000,
-  frameBytesMax: 0xfffff,
-  outputBytesMax: 4 * 1024 * 1024,
-  watchesMax: 1_000_000,
-  nodesMax: 1_000_000,
-  handshakeMs: 10_000,
-  reapMs: 60_000,
-};
 
 export interface ServerCoreOptions {
   readonly clock: Clock;
@@ -93,6 +66,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly watches = new WatchTable<ServerConnection>();
   readonly sessions: SessionTable<ServerConnection>;
   readonly connections = new Set<ServerConnection>();
+  readonly #admission: Admission;
   readonly writes: WriteOperations;
   readonly reads: ReadOperations;
   readonly superDigest: string | undefined;
@@ -104,6 +78,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #handlers: RequestHandlers;
+  readonly #intake: RequestIntake;
+  /** Connections that are not a session yet, the oldest first. */
+  readonly #strangers = new Set<ServerConnection>();
   readonly #dirty = new Set<ServerConnection>();
   /** Connections with output that waits for the disk. */
   readonly #holding = new Set<ServerConnection>();
@@ -119,7 +96,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   constructor(options: ServerCoreOptions) {
     const { clock, random = systemRandom, log = silentLog } = options;
-    this.limits = { ...defaultLimits, ...options.limits };
+    this.limits = limitsFrom(options.limits);
+    this.#admission = new Admission(this.limits);
     this.#clock = clock;
     this.#log = log;
     this.superDigest = options.superDigest;
@@ -128,12 +106,15 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.tree = options.recovered?.tree ?? new DataTree();
     this.#journal = options.journal;
     this.sessions = new SessionTable({ random, tickMs: this.limits.tickMs, wallMs: clock.wallMs() });
-    this.writes = new WriteOperations(this.tree, {
-      nodesMax: this.limits.nodesMax,
-      ttlNodes: options.ttlNodes ?? true,
-    });
-    this.reads = new ReadOperations(this.tree);
+    this.writes = new WriteOperations(this.tree, { ...this.limits, ttlNodes: options.ttlNodes ?? true });
+    this.reads = new ReadOperations(this.tree, this.limits.replyBytesMax);
     this.#handlers = new RequestHandlers(this);
+    this.#intake = new RequestIntake({
+      limits: this.limits,
+      nowMs: () => clock.nowMs(),
+      handle: (connection, frame) => this.#frame(connection, frame),
+      drop: (connection, reason) => this.#drop(connection, reason),
+    });
     this.#zxid = firstZxid(clock.wallMs(), options.recovered?.usedZxid ?? 0n);
     // As in ZooKeeper: a full timeout from now, since nobody can know how long the server was away.
     for (const session of options.recovered?.sessions.values() ?? [])
@@ -144,24 +125,32 @@ export class ServerCore implements HandlerContext, StoreOwner {
   get zxid(): bigint {
     return this.#zxid;
   }
+  /** Requests that are handled and wait for the disk. */
+  get outstandingCount(): number {
+    return this.#intake.outstandingCount;
+  }
   get nowMs(): number {
     return this.#clock.nowMs();
   }
 
   // Connections
 
-  /** Takes a connection on, or refuses it by ending it at once. */
-  accept(link: ServerLink, peer: Peer): ServerConnection | undefined {
-    const { connectionsMax, connectionsPerAddressMax, frameBytesMax } = this.limits;
-    let sameAddress = 0;
-    for (const other of this.connections) if (other.peer.address === peer.address) sameAddress++;
-    if (this.connections.size >= connectionsMax || sameAddress >= connectionsPerAddressMax) {
-      this.#log('warn', 'too many connections', { address: peer.address });
-      link.destroy();
-      return undefined;
-    }
-    const connection = new ServerConnection(peer, link, this.nowMs, frameBytesMax);
+  /** A place for a socket from this address, to be given back when it is closed; undefined if there is none left. */
+  admit(address: string): Leave | undefined {
+    const leave = this.#admission.enter(address);
+    if (!leave) this.#log('warn', 'too many connections', { address });
+    return leave;
+  }
+
+  /** Takes a connection on that was admitted. */
+  accept(link: ServerLink, peer: Peer): ServerConnection {
+    const { frameBytesMax, requestsPerSecondMax } = this.limits;
+    const { nowMs } = this;
+    const connection = new ServerConnection(peer, link, nowMs, frameBytesMax);
+    if (requestsPerSecondMax !== Number.POSITIVE_INFINITY)
+      connection.rate = new RequestRate(requestsPerSecondMax, nowMs);
     this.connections.add(connection);
+    this.#strangers.add(connection);
     return connection;
   }
 
@@ -176,29 +165,45 @@ export class ServerCore implements HandlerContext, StoreOwner {
       if (word !== undefined) return this.#answerWord(connection, word);
       bytes = opening;
     }
-    const frames = connection.push(bytes);
-    if (frames === undefined) return this.#drop(connection, 'a frame of impossible length');
-    for (const frame of frames) {
-      this.#frame(connection, frame);
-      if (connection.over) break;
-    }
-    if (connection.frames.fault && !connection.over) this.#drop(connection, connection.frames.fault.message);
+    connection.push(bytes);
+    this.#intake.work(connection);
+    const { session, stalledBy } = connection;
+    // It was heard, though not all that it said has been handled.
+    if (stalledBy && session && this.sessions.get(session.id) === session)
+      this.sessions.touch(session, this.nowMs);
     this.#flush();
   }
 
-  /** The peer is gone. Its session stays, its watches do not. */
+  /** The peer has taken some of its output. */
+  drained(connection: ServerConnection): void {
+    if (connection.stalledBy !== 'output') return;
+    this.#intake.work(connection);
+    this.#flush();
+  }
+
+  /** The peer is gone. Its session stays, its watches do not; what it asked before it went is done, as in ZooKeeper. */
   closed(connection: ServerConnection): void {
-    connection.over = true;
-    this.connections.delete(connection);
-    this.watches.forget(connection);
-    this.#dirty.delete(connection);
-    if (connection.session?.connection === connection) connection.session.connection = undefined;
+    if (!connection.over) this.#intake.finish(connection);
+    this.#intake.outstandingCount -= connection.outstandingCount;
+    connection.abandon();
+    this.#forget(connection);
+    this.#flush();
   }
 
   #drop(connection: ServerConnection, reason: string): void {
     this.#log('info', 'dropped a connection', { address: connection.peer.address, reason });
+    this.#intake.outstandingCount -= connection.outstandingCount;
     connection.destroy();
-    this.closed(connection);
+    this.#forget(connection);
+  }
+
+  #forget(connection: ServerConnection): void {
+    this.connections.delete(connection);
+    this.#strangers.delete(connection);
+    this.watches.forget(connection);
+    this.#dirty.delete(connection);
+    this.#intake.forget(connection);
+    if (connection.session?.connection === connection) connection.session.connection = undefined;
   }
 
   /** An operator's question: the answer is text, and the end of the connection. */
@@ -213,7 +218,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     });
     this.statistics.sentCount++;
     connection.endWith(text);
-    this.closed(connection);
+    this.#forget(connection);
   }
 
   #frame(connection: ServerConnection, frame: Buffer): void {
@@ -240,6 +245,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (request.lastZxidSeen > this.#zxid) return this.#drop(connection, 'it has seen a later transaction');
     const { sessionTimeoutMsMin, sessionTimeoutMsMax } = this.limits;
     const timeoutMs = Math.min(sessionTimeoutMsMax, Math.max(sessionTimeoutMsMin, request.timeOut));
+    if (request.sessionId === 0n && this.sessions.count >= this.limits.sessionsMax) {
+      return this.#drop(connection, 'there are too many sessions');
+    }
     const session =
       request.sessionId === 0n
         ? this.#openSession(timeoutMs)
@@ -247,11 +255,12 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (session) {
       session.connection = connection;
       connection.session = session;
+      this.#strangers.delete(connection);
       connection.lastOperation = 'openSession';
       connection.lastZxid = this.#zxid;
       this.#countAnswer(connection);
     }
-    this.#send(connection, (out) =>
+    this.#send(connection, true, (out) =>
       Connected.write(out, {
         protocolVersion: 0,
         timeOut: session ? timeoutMs : 0,
@@ -281,7 +290,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     const session = this.sessions.get(id);
     // Whoever asks, the connection that has it now is closed first, as clients that moved rely on.
     if (session?.connection) this.#drop(session.connection, 'its session moved to another connection');
-    if (!session || !password || !session.password.equals(password)) return undefined;
+    if (!session || !password || !isSameSecret(session.password, password)) return undefined;
     session.timeoutMs = timeoutMs;
     this.sessions.touch(session, this.nowMs);
     return session;
@@ -332,7 +341,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** Tells one connection of an event. */
   notify(connection: ServerConnection, type: NodeEventType, path: string, zxid: bigint): void {
-    this.#send(connection, (out) => {
+    this.#send(connection, false, (out) => {
       ReplyHeader.write(out, { xid: xids.notification, zxid, err: 0 });
       WatcherEvent.write(out, { type: EVENT_NUMBERS[type], state: CONNECTED_STATE, path });
     });
@@ -340,7 +349,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** Answers a request, and ends the connection if the answer says so. */
   answer(connection: ServerConnection, xid: number, { zxid, err, body, ends }: Answer): void {
-    this.#send(connection, (out) => {
+    this.#send(connection, true, (out) => {
       ReplyHeader.write(out, { xid, zxid, err });
       if (body) (body.codec as Codec<unknown>).write(out, body.value);
     });
@@ -357,15 +366,18 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   #end(connection: ServerConnection): void {
     connection.end();
-    this.closed(connection);
+    this.#forget(connection);
   }
 
   // Output
 
-  #send(connection: ServerConnection, write: Parameters<ServerConnection['send']>[1]): void {
-    if (!connection.over) this.statistics.sentCount++;
+  #send(connection: ServerConnection, answers: boolean, write: (out: JuteWriter) => void): void {
+    if (connection.over) return;
+    this.statistics.sentCount++;
     const heldUntil = this.#pending.at(-1)?.zxid;
-    connection.send(heldUntil, write);
+    const before = connection.outstandingCount;
+    connection.send(heldUntil, answers, write);
+    this.#intake.outstandingCount += connection.outstandingCount - before;
     if (heldUntil !== undefined) this.#holding.add(connection);
     this.#dirty.add(connection);
   }
@@ -373,8 +385,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   #flush(): void {
     for (const connection of this.#dirty) {
       connection.flush();
-      if (connection.link.bufferedBytes > this.limits.outputBytesMax)
-        this.#drop(connection, 'it does not read');
+      if (connection.outputBytes > this.limits.outputBytesMax) this.#drop(connection, 'it does not read');
     }
     this.#dirty.clear();
   }
@@ -387,9 +398,13 @@ export class ServerCore implements HandlerContext, StoreOwner {
     while (count < this.#pending.length && this.#pending[count]!.zxid <= zxid) count++;
     this.#pending.splice(0, count);
     for (const connection of this.#holding) {
+      const before = connection.outstandingCount;
       connection.release(zxid);
+      this.#intake.outstandingCount += connection.outstandingCount - before;
       if (connection.heldCount === 0) this.#holding.delete(connection);
     }
+    this.#intake.resume();
+    this.#flush();
   }
 
   /**
@@ -402,6 +417,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#pending = [];
     for (const connection of this.#holding) this.#drop(connection, 'the disk took no more');
     this.#holding.clear();
+    this.#intake.resume();
+    this.#flush();
   }
 
   /** Everything that is to be kept, as of now. */
@@ -421,34 +438,37 @@ export class ServerCore implements HandlerContext, StoreOwner {
       this.sessions.nextDueAtMs ?? Number.POSITIVE_INFINITY,
       this.#reapAtMs,
       this.#handshakeDueAtMs(),
+      this.#intake.wakeAtMs,
     );
   }
 
   tick(): void {
     const { nowMs } = this;
     for (const session of this.sessions.due(nowMs)) {
+      // It is not silent: we do not listen, until the disk has taken what it asked before.
+      if (session.connection?.stalledBy === 'disk') {
+        this.sessions.touch(session, nowMs);
+        continue;
+      }
       this.#log('info', 'session expired', { session: session.id });
       this.closeSession(session);
       if (session.connection) this.#drop(session.connection, 'its session expired');
     }
-    for (const connection of this.connections) {
-      if (!connection.session && nowMs - connection.openedAtMs >= this.limits.handshakeMs) {
-        this.#drop(connection, 'no connect request in time');
-      }
+    for (const connection of this.#strangers) {
+      if (nowMs - connection.openedAtMs < this.limits.handshakeMs) break;
+      this.#drop(connection, 'no connect request in time');
     }
     if (nowMs >= this.#reapAtMs) {
       this.#reapAtMs = nowMs + this.limits.reapMs;
       this.#reap();
     }
+    if (nowMs >= this.#intake.wakeAtMs) this.#intake.resume();
     this.#flush();
   }
 
   #handshakeDueAtMs(): number {
-    let dueAtMs = Number.POSITIVE_INFINITY;
-    for (const { session, openedAtMs } of this.connections) {
-      if (!session) dueAtMs = Math.min(dueAtMs, openedAtMs + this.limits.handshakeMs);
-    }
-    return dueAtMs;
+    const { value: oldest } = this.#strangers.values().next();
+    return oldest ? oldest.openedAtMs + this.limits.handshakeMs : Number.POSITIVE_INFINITY;
   }
 
   /** Removes containers that have become empty, and childless nodes whose time to live is over. */

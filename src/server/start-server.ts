@@ -1,7 +1,8 @@
 import { type Cancel, type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
-import { firstZxid, ServerCore, type ServerLimits } from './server-core.ts';
+import { firstZxid, ServerCore } from './server-core.ts';
+import { limitsFrom, type ServerLimits } from './server-limits.ts';
 import { openStorage } from './storage/open-storage.ts';
 import { type ServerTlsOptions, TcpListener } from './tcp-listener.ts';
 
@@ -57,6 +58,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     random = systemRandom,
     log = silentLog,
   } = options;
+  const limits = limitsFrom(options.limits); // Before anything is touched.
   const storage =
     options.folder === undefined
       ? undefined
@@ -71,14 +73,21 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     random,
     log,
     ...(storage && { recovered: storage.recovered, journal: storage.store }),
-    ...(options.limits && { limits: options.limits }),
+    limits,
     ...(options.ttlNodes !== undefined && { ttlNodes: options.ttlNodes }),
     ...(options.superDigest !== undefined && { superDigest: options.superDigest }),
     ...(options.fourLetterWords !== undefined && { fourLetterWords: options.fourLetterWords }),
   });
-  storage?.store.serve(core);
   const ticker = new Ticker(core, clock);
-  const listener = new TcpListener(core, { tls: options.tls, onStep: () => ticker.arm() });
+  storage?.store.serve({
+    durable: (zxid) => {
+      core.durable(zxid);
+      ticker.arm(); // Requests that waited for the disk may have to wait for something else now.
+    },
+    storeFailed: (error) => core.storeFailed(error),
+    state: () => core.state(),
+  });
+  const listener = new TcpListener(core, { tls: options.tls, clock, onStep: () => ticker.arm() });
   try {
     await listener.listen(options.socketPath === undefined ? { host, port } : { path: options.socketPath });
   } catch (error) {

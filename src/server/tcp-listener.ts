@@ -1,7 +1,8 @@
 import { createServer as createTcpServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, TLSSocket, type TlsOptions } from 'node:tls';
+import type { Cancel, Clock } from '../base/clock.ts';
 import type { Identity } from './access.ts';
-import type { ServerConnection, ServerLink } from './server-connection.ts';
+import type { ServerLink } from './server-connection.ts';
 import type { ServerCore } from './server-core.ts';
 
 /** Certificates of the server; with `requestCert`, clients show theirs and are known by its subject. */
@@ -10,28 +11,35 @@ export type ServerTlsOptions = Pick<
   'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'minVersion' | 'requestCert' | 'rejectUnauthorized'
 >;
 
-const TLS_HANDSHAKE_MS = 5_000;
+export interface ListenerOptions {
+  readonly tls?: ServerTlsOptions | undefined;
+  readonly clock: Clock;
+  /** Called after each step of the core, for the timer's sake. */
+  readonly onStep: () => void;
+}
 
-/** Listens, and carries bytes between sockets and the core. `onStep` is called after each, for the timer's sake. */
+/** Listens, and carries bytes between sockets and the core. */
 export class TcpListener {
   readonly #core: ServerCore;
+  readonly #clock: Clock;
   readonly #onStep: () => void;
   readonly #server: Server;
+  /** Every socket there is, in a TLS handshake or on its way out included. */
   readonly #sockets = new Set<Socket>();
 
-  constructor(
-    core: ServerCore,
-    options: { readonly tls?: ServerTlsOptions | undefined; readonly onStep: () => void },
-  ) {
+  constructor(core: ServerCore, { tls, clock, onStep }: ListenerOptions) {
     this.#core = core;
-    this.#onStep = options.onStep;
-    const onSocket = (socket: Socket) => this.#accept(socket);
-    this.#server = options.tls
-      ? createTlsServer(
-          { minVersion: 'TLSv1.2', ...options.tls, handshakeTimeout: TLS_HANDSHAKE_MS },
-          onSocket,
-        )
-      : createTcpServer({ noDelay: true }, onSocket);
+    this.#clock = clock;
+    this.#onStep = onStep;
+    const handshakeTimeout = core.limits.tlsHandshakeMs;
+    this.#server = tls
+      ? createTlsServer({ minVersion: 'TLSv1.2', ...tls, handshakeTimeout })
+      : createTcpServer({ noDelay: true });
+    // Before a TLS handshake: one that never ends costs as much as a connection that works.
+    this.#server.prependListener('connection', (socket: Socket) => this.#admit(socket));
+    this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      if (!socket.destroyed) this.#accept(socket);
+    });
     // A client that fails the TLS handshake hurts nobody else.
     this.#server.on('tlsClientError', (_error, socket: Socket) => socket.destroy());
   }
@@ -57,24 +65,36 @@ export class TcpListener {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  #accept(socket: Socket): void {
+  #admit(socket: Socket): void {
+    const leave = this.#core.admit(addressOf(socket));
+    if (!leave) return void socket.destroy();
     this.#sockets.add(socket);
-    let connection: ServerConnection | undefined;
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.#sockets.delete(socket);
-      if (connection) this.#core.closed(connection);
-      this.#onStep();
+      leave();
     });
-    connection = this.#core.accept(new SocketLink(socket), {
-      address: javaAddress(socket.remoteAddress ?? '127.0.0.1'),
+  }
+
+  #accept(socket: Socket): void {
+    socket.on('error', () => socket.destroy());
+    const link = new SocketLink(socket, this.#clock, this.#core.limits.lingerMs);
+    const connection = this.#core.accept(link, {
+      address: addressOf(socket),
       port: socket.remotePort ?? 0,
       identities: certificateIdentities(socket),
     });
-    if (!connection) return;
-    const accepted = connection;
+    link.onWritten = () => {
+      this.#core.drained(connection);
+      this.#onStep();
+    };
+    socket.on('close', () => {
+      link.closed();
+      this.#core.closed(connection);
+      this.#onStep();
+    });
     socket.on('data', (chunk: Buffer) => {
-      this.#core.receive(accepted, chunk);
+      this.#core.receive(connection, chunk);
       this.#onStep();
     });
     this.#onStep();
@@ -83,19 +103,31 @@ export class TcpListener {
 
 class SocketLink implements ServerLink {
   readonly #socket: Socket;
+  readonly #clock: Clock;
+  readonly #lingerMs: number;
+  #cancelLinger: Cancel | undefined;
+  /** Called when the peer's machine has taken what was written. */
+  onWritten: () => void = () => {};
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, clock: Clock, lingerMs: number) {
     this.#socket = socket;
+    this.#clock = clock;
+    this.#lingerMs = lingerMs;
   }
 
   write(bytes: Buffer): void {
-    this.#socket.write(bytes);
+    this.#socket.write(bytes, () => this.onWritten());
   }
   end(): void {
     this.#socket.end();
+    // A peer that neither reads what is left nor hangs up does not keep the socket for ever.
+    this.#cancelLinger ??= this.#clock.at(this.#clock.nowMs() + this.#lingerMs, () => this.destroy());
   }
   destroy(): void {
     this.#socket.destroy();
+  }
+  closed(): void {
+    this.#cancelLinger?.();
   }
   pause(): void {
     this.#socket.pause();
@@ -108,9 +140,9 @@ class SocketLink implements ServerLink {
   }
 }
 
-/** IPv4 addresses that come in over an IPv6 socket are IPv4 addresses to ZooKeeper. */
-function javaAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
+/** In Java's form, for which IPv4 addresses that come in over an IPv6 socket are IPv4 addresses. */
+function addressOf({ remoteAddress = '127.0.0.1' }: Socket): string {
+  return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
 }
 
 function certificateIdentities(socket: Socket): Identity[] {

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { NodeEventType } from '../protocol/constants.ts';
 import { WatchTable, watchKinds } from './watch-table.ts';
@@ -143,5 +144,53 @@ describe('nothing is left', () => {
     expect(fired(table, 'node-deleted', '/a/b')).toEqual(['you']);
     table.forget('you');
     expect([table.count, fired(table, 'node-created', '/a/b')]).toEqual([0, []]);
+  });
+});
+
+describe('several watchers', () => {
+  test('have what each would have in a table of its own', () => {
+    const watchers = ['me', 'you', 'they'];
+    const path = fc.constantFrom('/', '/a', '/a/b');
+    const watcher = fc.constantFrom(...watchers);
+    const type = fc.constantFrom<NodeEventType[]>(
+      'node-created',
+      'node-data-changed',
+      'node-children-changed',
+      'node-deleted',
+    );
+    const step = fc.oneof(
+      fc.record({ arm: fc.constantFrom(data, children, persistent, recursive), path, watcher }),
+      fc.record({ fire: type, path }),
+      fc.record({ remove: fc.constantFrom(...Object.values(watchKinds)), path, watcher }),
+      fc.record({ forget: watcher }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const shared = new WatchTable<string>();
+        const own = new Map(watchers.map((each) => [each, new WatchTable<string>()]));
+        const both = (name: string) => [shared, own.get(name)!];
+        for (const step of steps) {
+          if ('arm' in step) for (const table of both(step.watcher)) step.arm(table, step.path, step.watcher);
+          else if ('remove' in step)
+            for (const table of both(step.watcher)) table.remove(step.path, step.watcher, step.remove);
+          else if ('forget' in step) for (const table of both(step.forget)) table.forget(step.forget);
+          else {
+            const told = [...own.values()].flatMap((table) => fired(table, step.fire, step.path));
+            expect(fired(shared, step.fire, step.path).sort()).toEqual(told.sort());
+          }
+          const counts = [...own.values()].map((table) => table.count);
+          expect(shared.count).toBe(counts.reduce((sum, count) => sum + count));
+        }
+        for (const [name, table] of own) {
+          expect(shared.countOf(name)).toBe(table.countOf(name));
+          for (const kind of Object.values(watchKinds))
+            for (const at of ['/', '/a', '/a/b'])
+              expect(shared.has(at, name, kind)).toBe(table.has(at, name, kind));
+        }
+        const pathsOf = (table: WatchTable<string>) =>
+          [...table.dataWatches()].flatMap(([at, by]) => [...by].map((each) => `${at} ${each}`));
+        expect(pathsOf(shared).sort()).toEqual([...own.values()].flatMap(pathsOf).sort());
+      }),
+    );
   });
 });

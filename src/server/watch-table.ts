@@ -14,37 +14,44 @@ const RECURSIVE = 4;
 /** Which watches on a path are meant, by the numbers of removeWatches. */
 export const watchKinds = { children: 1, data: 2, any: 3, persistent: 4, recursive: 5 } as const;
 
+/** Most paths have one watcher, and a map for one takes three times the memory. */
+interface OnlyWatcher<W> {
+  readonly watcher: W;
+  modes: number;
+}
+
 class Table<W> {
-  readonly #byPath = new Map<string, Map<W, number>>();
+  readonly #byPath = new Map<string, OnlyWatcher<W> | Map<W, number>>();
   count = 0;
 
   modes(path: string, watcher: W): number {
-    return this.#byPath.get(path)?.get(watcher) ?? 0;
+    const watchers = this.#byPath.get(path);
+    if (watchers instanceof Map) return watchers.get(watcher) ?? 0;
+    return watchers?.watcher === watcher ? watchers.modes : 0;
   }
 
   add(path: string, watcher: W, mode: number): void {
-    let watchers = this.#byPath.get(path);
-    if (!watchers) {
-      watchers = new Map();
-      this.#byPath.set(path, watchers);
-    }
-    const before = watchers.get(watcher) ?? 0;
-    watchers.set(watcher, before | mode);
+    const before = this.modes(path, watcher);
     if (before === 0) this.count++;
+    const watchers = this.#byPath.get(path);
+    if (!watchers) this.#byPath.set(path, { watcher, modes: mode });
+    else if (watchers instanceof Map) watchers.set(watcher, before | mode);
+    else if (watchers.watcher === watcher) watchers.modes |= mode;
+    else this.#byPath.set(path, mapOf(watchers).set(watcher, mode));
   }
 
   /** False if the watcher had none of these modes here. */
   remove(path: string, watcher: W, mode: number): boolean {
-    const watchers = this.#byPath.get(path);
-    const before = watchers?.get(watcher) ?? 0;
-    if (!watchers || (before & mode) === 0) return false;
+    const before = this.modes(path, watcher);
+    if ((before & mode) === 0) return false;
     const after = before & ~mode;
-    if (after !== 0) watchers.set(watcher, after);
-    else {
-      watchers.delete(watcher);
-      this.count--;
-      if (watchers.size === 0) this.#byPath.delete(path);
-    }
+    const watchers = this.#byPath.get(path)!;
+    if (after === 0) this.count--;
+    if (!(watchers instanceof Map)) {
+      if (after === 0) this.#byPath.delete(path);
+      else watchers.modes = after;
+    } else if (after !== 0) watchers.set(watcher, after);
+    else if (watchers.delete(watcher) && watchers.size === 0) this.#byPath.delete(path);
     return true;
   }
 
@@ -52,16 +59,20 @@ class Table<W> {
   fire(path: string, mode: number, told: Set<W>): void {
     const watchers = this.#byPath.get(path);
     if (!watchers) return;
-    for (const [watcher, modes] of [...watchers]) {
+    for (const [watcher, modes] of [...mapOf(watchers)]) {
       if ((modes & mode) === 0) continue;
       told.add(watcher);
       if ((modes & mode & ONE_SHOT) !== 0) this.remove(path, watcher, ONE_SHOT);
     }
   }
 
-  paths(): IterableIterator<[string, ReadonlyMap<W, number>]> {
-    return this.#byPath.entries();
+  *paths(): IterableIterator<[string, ReadonlyMap<W, number>]> {
+    for (const [path, watchers] of this.#byPath) yield [path, mapOf(watchers)];
   }
+}
+
+function mapOf<W>(watchers: OnlyWatcher<W> | Map<W, number>): Map<W, number> {
+  return watchers instanceof Map ? watchers : new Map([[watchers.watcher, watchers.modes]]);
 }
 
 /**
@@ -74,6 +85,18 @@ export class WatchTable<W> {
   readonly #children = new Table<W>();
   readonly #pathsOf = new Map<W, Set<string>>();
   #recursiveCount = 0;
+  #pathBytes = 0;
+
+  /** How long all watched paths are together, each once for each watcher. */
+  get pathBytes(): number {
+    return this.#pathBytes;
+  }
+
+  pathBytesOf(watcher: W): number {
+    let bytes = 0;
+    for (const path of this.#pathsOf.get(watcher) ?? []) bytes += path.length;
+    return bytes;
+  }
 
   get count(): number {
     return this.#data.count + this.#children.count;
@@ -176,13 +199,16 @@ export class WatchTable<W> {
     for (const watcher of watchers) {
       if (this.#data.modes(path, watcher) !== 0 || this.#children.modes(path, watcher) !== 0) continue;
       const paths = this.#pathsOf.get(watcher);
-      if (paths?.delete(path) && paths.size === 0) this.#pathsOf.delete(watcher);
+      if (!paths?.delete(path)) continue;
+      this.#pathBytes -= path.length;
+      if (paths.size === 0) this.#pathsOf.delete(watcher);
     }
   }
 
   #add(table: Table<W>, path: string, watcher: W, mode: number): void {
     table.add(path, watcher, mode);
     const paths = this.#pathsOf.get(watcher) ?? new Set();
+    if (!paths.has(path)) this.#pathBytes += path.length;
     this.#pathsOf.set(watcher, paths.add(path));
   }
 }

@@ -4,6 +4,7 @@ import type { MultiOp } from '../protocol/multi.ts';
 import type { Acl } from '../protocol/records.ts';
 import { digestIdentity, Refusal } from './access.ts';
 import { DataTree, type Moment, statOf } from './data-tree.ts';
+import { defaultLimits } from './server-limits.ts';
 import { type Asker, WriteOperations } from './write-operations.ts';
 
 const OPEN: readonly Acl[] = [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }];
@@ -22,7 +23,7 @@ const node = (path: string, flags = 0, acl: readonly Acl[] | null = OPEN) => ({
 /** /open, /open/child, /closed and /own (for Ann alone), /closed/child, /ephemeral. */
 function world(): { tree: DataTree; writes: WriteOperations } {
   const tree = new DataTree();
-  const writes = new WriteOperations(tree, { nodesMax: 100, ttlNodes: true });
+  const writes = new WriteOperations(tree, { ...defaultLimits, nodesMax: 100, ttlNodes: true });
   const moment: Moment = { zxid: 1n, timeMs: 1_000 };
   for (const path of ['/open', '/open/child']) writes.create(node(path), 'plain', STRANGER, moment);
   for (const path of ['/closed', '/closed/child', '/own'])

@@ -5,6 +5,7 @@ import { parentOf, pathFault } from '../protocol/paths.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
 import { type Identity, isAllowed, normalizeAcl, Refusal } from './access.ts';
 import {
+  aclBytesOf,
   CONTAINER_OWNER,
   type DataTree,
   kindOf,
@@ -15,6 +16,8 @@ import {
   ttlOwner,
   type Undo,
 } from './data-tree.ts';
+import type { ServerLimits } from './server-limits.ts';
+import { SharedAcls } from './shared-acls.ts';
 import type { NodeChange } from './watch-table.ts';
 
 /** Who asks, and for what session: all that a write may depend on besides the tree. */
@@ -23,8 +26,8 @@ export interface Asker {
   readonly identities: readonly Identity[];
 }
 
-export interface WriteLimits {
-  readonly nodesMax: number;
+export interface WriteLimits
+  extends Pick<ServerLimits, 'nodesMax' | 'nodeBytesMax' | 'aclBytesMax' | 'dataBytesMax'> {
   readonly ttlNodes: boolean;
 }
 
@@ -52,6 +55,7 @@ type CreateRequest = Extract<MultiOp, { op: 'create' }>['request'];
 export class WriteOperations {
   readonly #tree: DataTree;
   readonly #limits: WriteLimits;
+  readonly #acls = new SharedAcls();
 
   constructor(tree: DataTree, limits: WriteLimits) {
     this.#tree = tree;
@@ -67,7 +71,7 @@ export class WriteOperations {
     const { path, data, flags } = request;
     const { sequential, owner } = this.#creation(flags, kind, asker);
     if (!path.includes('/') || path.includes('\0')) throw new Refusal('bad-arguments');
-    const acl = normalizeAcl(request.acl, asker.identities);
+    const acl = this.#acl(request.acl, asker);
     const parentPath = parentOf(path);
     const parent = this.#existing(parentPath);
     this.#allow(parent, permissions.create, asker);
@@ -76,6 +80,7 @@ export class WriteOperations {
     if (this.#tree.get(finalPath)) throw new Refusal('node-exists');
     if (kindOf(parent.owner) === 'ephemeral') throw new Refusal('no-children-for-ephemerals');
     if (this.#tree.nodeCount >= this.#limits.nodesMax) throw new Refusal('quota-exceeded');
+    this.#fits(data, finalPath.length + (data?.byteLength ?? 0) + aclBytesOf(acl));
 
     const change: TreeChange = { kind: 'create', path: finalPath, data, acl, owner };
     const undo = this.#tree.apply(change, moment);
@@ -123,6 +128,7 @@ export class WriteOperations {
     const node = this.#existing(path);
     this.#allow(node, permissions.write, asker);
     checkVersion(version, node.version);
+    this.#fits(data, (data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
     const change: TreeChange = { kind: 'set-data', path, data, version: (node.version + 1) | 0 };
     const undo = this.#tree.apply(change, moment);
     const happenings: Happening[] = [{ type: 'node-data-changed', path, acl: node.acl }];
@@ -136,10 +142,11 @@ export class WriteOperations {
   ): Written<Stat> {
     const { path, version } = request;
     if (pathFault(path)) throw new Refusal('bad-arguments');
-    const acl = normalizeAcl(request.acl, asker.identities);
+    const acl = this.#acl(request.acl, asker);
     const node = this.#existing(path);
     this.#allow(node, permissions.admin, asker);
     checkVersion(version, node.aversion);
+    this.#fits(null, aclBytesOf(acl) - aclBytesOf(node.acl));
     const change: TreeChange = { kind: 'set-acl', path, acl, aversion: (node.aversion + 1) | 0 };
     const undo = this.#tree.apply(change, moment);
     return { result: statOf(node), changes: [change], happenings: [], undo };
@@ -231,6 +238,22 @@ export class WriteOperations {
     if (kind === 'container') return { sequential, owner: CONTAINER_OWNER };
     const ephemeral = flags === createFlags.ephemeral || flags === createFlags['ephemeral-sequential'];
     return { sequential, owner: ephemeral ? sessionId : 0n };
+  }
+
+  /** An access list as it is stored. Its length is looked at twice: few words can stand for many identities. */
+  #acl(given: readonly Acl[] | null, { identities }: Asker): readonly Acl[] {
+    const { aclBytesMax } = this.#limits;
+    if (aclBytesOf(given ?? []) > aclBytesMax) throw new Refusal('invalid-acl');
+    const acl = normalizeAcl(given, identities);
+    if (aclBytesOf(acl) > aclBytesMax) throw new Refusal('invalid-acl');
+    return this.#acls.share(acl);
+  }
+
+  #fits(data: Uint8Array | null, growth: number): void {
+    const { nodeBytesMax, dataBytesMax } = this.#limits;
+    const { dataBytes, aclBytes } = this.#tree;
+    if ((data?.byteLength ?? 0) > nodeBytesMax) throw new Refusal('quota-exceeded');
+    if (growth > 0 && dataBytes + aclBytes + growth > dataBytesMax) throw new Refusal('quota-exceeded');
   }
 
   #existing(path: string): TreeNode {

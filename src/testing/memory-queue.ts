@@ -123,7 +123,7 @@ export class MemoryQueues {
 export class MemorySession {
   readonly #store: MemoryQueues;
   readonly #lost = new AbortController();
-  readonly #holds = new Set<AbortController>();
+  readonly #holds = new Set<MemoryHold>();
   /** @internal */
   readonly places = new Set<MemoryPlace>();
 
@@ -156,22 +156,31 @@ export class MemorySession {
   /** Ends the session: everything it has in queues is gone at once. */
   end(): void {
     const error = new SessionLostError('the session is over', 'expired-by-server');
-    for (const hold of this.#holds) hold.abort(error);
+    for (const hold of [...this.#holds]) {
+      hold.release();
+      hold.listener?.(error);
+    }
     for (const place of [...this.places]) this.#store.depart(place.folder, place.entry.name, 'gone');
     this.#lost.abort(error);
   }
 
   /** @internal */
   hold(): HoldOnPlace {
-    const controller = new AbortController();
-    this.#holds.add(controller);
-    return {
-      signal: controller.signal,
-      remainingMs: () =>
-        this.#holds.has(controller) && !controller.signal.aborted ? Number.MAX_SAFE_INTEGER : 0,
-      release: () => void this.#holds.delete(controller),
+    const hold: MemoryHold = {
+      listener: undefined,
+      onEnded: (listener) => {
+        hold.listener = listener;
+      },
+      remainingMs: () => (this.#holds.has(hold) ? Number.MAX_SAFE_INTEGER : 0),
+      release: () => void this.#holds.delete(hold),
     };
+    this.#holds.add(hold);
+    return hold;
   }
+}
+
+interface MemoryHold extends HoldOnPlace {
+  listener: ((error: Error) => void) | undefined;
 }
 
 class MemoryPlace implements Place {

@@ -34,6 +34,10 @@ export class VirtualClock implements Clock {
     this.at(this.#nowMs, run);
   }
 
+  afterInput(run: () => void): void {
+    this.at(this.#nowMs, run);
+  }
+
   /** How many alarms are set: 0 once everything that uses this clock has been closed. */
   get alarmCount(): number {
     return this.#alarms.size;

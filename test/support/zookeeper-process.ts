@@ -59,6 +59,8 @@ export interface ZooKeeperOptions {
   readonly reconfigEnabled?: boolean;
   /** Replaces the flags that make a JVM start fast and stay small; for benchmarks. */
   readonly jvmFlags?: readonly string[];
+  /** The folder its own folder is made in; one in memory if left out, where there is one. */
+  readonly parentFolder?: string;
   /** Further `-D` properties of the JVM; they win over those above. */
   readonly systemProperties?: Readonly<Record<string, string>>;
 }
@@ -107,7 +109,9 @@ export class ZooKeeperProcess implements AsyncDisposable {
   /** Writes the configuration of a server without starting it. */
   static async create(options: ZooKeeperOptions = {}, quorum?: QuorumMembership): Promise<ZooKeeperProcess> {
     const [freePort, securePort] = await freePorts(2);
-    const dataFolder = await mkdtemp(join(memoryFolder() ?? tmpdir(), 'holdfast-zookeeper-'));
+    const dataFolder = await mkdtemp(
+      join(options.parentFolder ?? memoryFolder() ?? tmpdir(), 'holdfast-zookeeper-'),
+    );
     leftovers.folders.add(dataFolder);
     const place: ServerPlace = {
       dataFolder,

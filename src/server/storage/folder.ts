@@ -10,8 +10,11 @@ export interface AppendFile {
 export interface Folder {
   list(): Promise<string[]>;
   read(name: string): Promise<Buffer>;
-  /** Makes a new file; that it is there is on disk when this resolves. Fails if it exists. */
-  create(name: string): Promise<AppendFile>;
+  /**
+   * Makes a new file; that it is there is on disk when this resolves. Fails if it exists. `syncedWrites` is for a file
+   * that is synced after every write anyhow: where the system can do both in one call, it does.
+   */
+  create(name: string, options?: { readonly syncedWrites?: boolean }): Promise<AppendFile>;
   /** Cuts a file to its first `bytes` bytes, on disk. */
   truncate(name: string, bytes: number): Promise<void>;
   /** Gives a file another name, replacing what had it, on disk. */

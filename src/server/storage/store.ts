@@ -91,9 +91,9 @@ export class Store implements Journal {
     if (this.#failed) return;
     this.#waiting.push(transaction);
     if (this.#pumping !== undefined) return;
-    // At the end of the tick, so that all writes of one tick share one fsync.
+    // Behind the input, so that what several clients wrote at the same time shares one fsync.
     this.#pumping = new Promise((resolve) => {
-      this.#options.clock.endOfTick(() => {
+      this.#options.clock.afterInput(() => {
         this.#pump().then(resolve, resolve);
       });
     });
@@ -221,7 +221,7 @@ function replay(transaction: Transaction, tree: DataTree, sessions: Map<bigint, 
 }
 
 async function newLog(folder: Folder, name: string): Promise<AppendFile> {
-  const file = await folder.create(name);
+  const file = await folder.create(name, { syncedWrites: true });
   await file.write(logHeader());
   await file.sync();
   return file;
