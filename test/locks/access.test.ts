@@ -49,6 +49,15 @@ describe.each(['embedded server', 'ZooKeeper'] as const)('who may do what with a
     expect(lease.signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
   });
 
+  test('the folder that a simple lock makes is the team’s too', async () => {
+    await using world = await freshServers(backend);
+    await using member = await connect({ servers: world.servers, ...PROTECTED });
+    await using stranger = await connect({ servers: world.servers });
+    await using lease = await member.simpleLock('x').acquire();
+    await expect(stranger.zk.delete('/locks/x')).rejects.toMatchObject({ code: 'ZK_NO_AUTH' });
+    lease.assertHeld();
+  });
+
   test('whoever shares a protected lock passes it on as before', async () => {
     await using world = await freshServers(backend);
     await using first = await connect({ servers: world.servers, ...PROTECTED });
