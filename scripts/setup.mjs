@@ -21,6 +21,8 @@ const DEBIAN_PACKAGES = [
   'python3-objgraph',
   // Resources behind a fence: test/examples.
   ...['postgresql', 'redis-server'],
+  // Durability: the order of system calls, and disks to be cut off and filled up.
+  ...['strace', 'e2fsprogs', 'mount'],
 ];
 
 /** While packages are installed, these keep them from starting services and making databases: tests start their own. */

@@ -1,8 +1,16 @@
-/** The door `holdfast/testing`: faults on demand and a clock that obeys, for tests of your own. */
+/** The door `holdfast/testing`: a server under control, faults on demand and a clock that obeys, for tests of your own. */
 
 export type { Cancel, Clock } from './base/clock.ts';
 export { type Random, seededRandom } from './base/random.ts';
 export { MemoryQueues, MemorySession } from './testing/memory-queue.ts';
+export type {
+  OrderedRefusal,
+  RefusableOperation,
+  RefusalRule,
+  ServerControls,
+  TestSession,
+} from './testing/server-controls.ts';
+export { startTestServer, type TestServer } from './testing/start-test-server.ts';
 export {
   type BytesFate,
   type BytesListener,

@@ -5,7 +5,7 @@ export type Cancel = () => void;
 export interface Clock {
   /** Milliseconds since an arbitrary origin; never goes backwards, never wall time. */
   nowMs(): number;
-  /** Milliseconds since 1970, for people to read. Jumps when someone sets the clock: nothing is decided by it. */
+  /** Whole milliseconds since 1970, for people to read. Jumps when someone sets the clock: nothing is decided by it. */
   wallMs(): number;
   /** Calls `run` once, no earlier than `atMs` on this clock. */
   at(atMs: number, run: () => void): Cancel;

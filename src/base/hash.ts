@@ -13,9 +13,9 @@ export function sha1(text: string): Buffer {
   return createHash('sha1').update(text, 'utf8').digest();
 }
 
-/** A 32-bit checksum of bytes: finds damage, not malice. */
-export function checksum(bytes: Uint8Array): number {
-  return crc32(bytes);
+/** A 32-bit checksum of bytes, begun with `seed`: finds damage, not malice. */
+export function checksum(bytes: Uint8Array, seed = 0): number {
+  return crc32(bytes, seed);
 }
 
 /** Whether two secrets are the same, in a time that does not tell how much of a guess was right. */

@@ -22,11 +22,16 @@ export function isRunning({ pid, startedAt }: ProcessIdentity): boolean {
   return startedAt === '' || now === '' || now === startedAt;
 }
 
-/** The 22nd field of Linux's stat; the name before it may have spaces and brackets, so count from behind it. */
+/**
+ * The 22nd field of Linux's stat, in ticks since the machine started, and which start of the machine that was. The
+ * name before that field may have spaces and brackets, so count from behind it.
+ */
 function startOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+    const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    return ticks === undefined ? '' : `${ticks} of ${boot}`;
   } catch {
     return '';
   }

@@ -150,5 +150,6 @@ function treeWithCounterAt(createCount: number): DataTree {
   const tree = new DataTree();
   tree.apply(create('/a'), at(1));
   const node: TreeNode = { ...tree.get('/a')!, createCount };
-  return new DataTree([...tree.entries()].map(([path, each]) => [path, path === '/a' ? node : each]));
+  const nodes = new Map(tree.entries());
+  return new DataTree(nodes.set('/a', node));
 }

@@ -1,6 +1,7 @@
 import { invariant } from '../base/assert.ts';
 import { joinPath, nameOf, parentOf } from '../protocol/paths.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
+import { FrozenNodes, type Stamped } from './frozen-nodes.ts';
 
 /** The owner of a container, which is shown to clients as nobody. */
 export const CONTAINER_OWNER = -0x8000000000000000n;
@@ -26,7 +27,7 @@ export function kindOf(owner: bigint): NodeKind {
   return owner >> 56n === -1n ? 'ttl' : 'ephemeral';
 }
 
-export interface TreeNode {
+export interface TreeNode extends Stamped {
   data: Uint8Array | null;
   acl: readonly Acl[];
   readonly czxid: bigint;
@@ -81,18 +82,19 @@ export type Undo = () => void;
  * operations sees the ones before it, and how a write that the disk refused never happened.
  */
 export class DataTree {
-  readonly #nodes = new Map<string, TreeNode>();
+  readonly #nodes: Map<string, TreeNode>;
   readonly #ephemerals = new Map<bigint, Set<string>>();
   /** Containers and nodes with a time to live: what may be removed by itself. */
   readonly #perishable = new Set<string>();
   #dataBytes = 0;
   #aclBytes = 0;
+  #frozen: FrozenNodes<TreeNode> | undefined;
+  #stamp = 0;
 
-  constructor(initial: Iterable<readonly [string, TreeNode]> = initialNodes()) {
-    for (const [path, node] of initial) {
-      this.#nodes.set(path, node);
-      this.#account(path, node, 1);
-    }
+  /** The nodes given are the tree's from now on. */
+  constructor(nodes: Map<string, TreeNode> = new Map(initialNodes())) {
+    this.#nodes = nodes;
+    for (const [path, node] of nodes) this.#account(path, node, 1);
   }
 
   /** The empty path is the root too, to those who ask without checking their path. */
@@ -123,9 +125,17 @@ export class DataTree {
     return this.#nodes.entries();
   }
 
-  /** The nodes as they are now; later changes do not show. Who their children are is said by their paths. */
-  copyOfNodes(): [path: string, node: TreeNode][] {
-    return Array.from(this.#nodes, ([path, node]) => [path, { ...node }]);
+  /**
+   * The nodes as they are now: later changes do not show, and nothing is copied but what they touch. One at a time,
+   * and to be released. Who their children are is said by their paths.
+   */
+  freeze(): FrozenNodes<TreeNode> {
+    invariant(!this.#frozen, 'the tree is pictured once at a time');
+    this.#stamp++;
+    this.#frozen = new FrozenNodes(this.#nodes, this.#stamp, () => {
+      this.#frozen = undefined;
+    });
+    return this.#frozen;
   }
 
   ephemeralsOf(sessionId: bigint): readonly string[] {
@@ -167,8 +177,10 @@ export class DataTree {
 
   #create(change: Extract<TreeChange, { kind: 'create' }>, { zxid, timeMs }: Moment): Undo {
     const { path, data, acl, owner } = change;
+    const parentPath = parentOf(path);
     const parent = this.#parentOf(path);
     const { createCount, pzxid } = parent;
+    this.#frozen?.keep(parentPath, parent);
     const node: TreeNode = {
       data,
       acl,
@@ -182,6 +194,7 @@ export class DataTree {
       aversion: 0,
       owner,
       children: undefined,
+      stamp: this.#stamp, // No picture that was begun earlier may show it.
     };
     invariant(!this.#nodes.has(path), `${path} is made once`);
     this.#nodes.set(path, node);
@@ -194,6 +207,8 @@ export class DataTree {
       parent.pzxid = zxid;
     }
     return () => {
+      this.#frozen?.keep(path, node);
+      this.#frozen?.keep(parentPath, parent);
       this.#nodes.delete(path);
       parent.children!.delete(nameOf(path));
       this.#account(path, node, -1);
@@ -205,13 +220,19 @@ export class DataTree {
   #delete(path: string, { zxid }: Moment): Undo {
     const node = this.#nodes.get(path);
     invariant(node, `${path} is there to be deleted`);
+    const parentPath = parentOf(path);
     const parent = this.#parentOf(path);
     const { pzxid } = parent;
+    this.#frozen?.keep(path, node);
+    this.#frozen?.keep(parentPath, parent);
     this.#nodes.delete(path);
     parent.children!.delete(nameOf(path));
     parent.pzxid = zxid;
     this.#account(path, node, -1);
     return () => {
+      // A picture begun since the deletion must not show it.
+      node.stamp = this.#stamp;
+      this.#frozen?.keep(parentPath, parent);
       this.#nodes.set(path, node);
       parent.children!.add(nameOf(path));
       parent.pzxid = pzxid;
@@ -223,9 +244,11 @@ export class DataTree {
     const node = this.#nodes.get(change.path);
     invariant(node, `${change.path} is there to be written`);
     const { data, version, mzxid, mtimeMs } = node;
+    this.#frozen?.keep(change.path, node);
     this.#dataBytes += (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
     Object.assign(node, { data: change.data, version: change.version, mzxid: zxid, mtimeMs: timeMs });
     return () => {
+      this.#frozen?.keep(change.path, node);
       this.#dataBytes -= (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
       Object.assign(node, { data, version, mzxid, mtimeMs });
     };
@@ -237,9 +260,11 @@ export class DataTree {
     const { acl, aversion } = node;
     const growth = aclBytesOf(change.acl) - aclBytesOf(acl);
     this.#aclBytes += growth;
+    this.#frozen?.keep(change.path, node);
     Object.assign(node, { acl: change.acl, aversion: change.aversion });
     return () => {
       this.#aclBytes -= growth;
+      this.#frozen?.keep(change.path, node);
       Object.assign(node, { acl, aversion });
     };
   }
@@ -315,6 +340,7 @@ function initialNodes(): [string, TreeNode][] {
     aversion: 0,
     owner: 0n,
     children: children.length > 0 ? new Set(children) : undefined,
+    stamp: 0,
     ...rest,
   });
   return [

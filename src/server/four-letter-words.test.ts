@@ -7,8 +7,8 @@ import {
   defaultFourLetterWords,
   type FourLetterWord,
   fourLetterWordOf,
-  VERSION_TEXT,
 } from './four-letter-words.ts';
+import { VERSION_TEXT } from './reported.ts';
 import { ServerConnection, type ServerLink } from './server-connection.ts';
 import { ServerCore } from './server-core.ts';
 import { defaultLimits } from './server-limits.ts';
@@ -93,7 +93,10 @@ function world() {
     connections: new Set([client, asker]),
     zxid: 0xdbn,
     startedAtMs: 1_000,
+    readOnly: false,
     listening: { port: 2181 },
+    disk: undefined,
+    writeFault: undefined,
   };
   const asking = { asker, nowMs: NOW_MS, wallMs: WALL_MS, processFacts: () => FACTS };
   const ask = (word: FourLetterWord, allowed: readonly string[] | '*' = '*') =>

@@ -1,39 +1,14 @@
 import type { ProcessFacts } from '../base/process-facts.ts';
-import type { DataTree } from './data-tree.ts';
+import {
+  environmentOf,
+  hex,
+  operationLabel,
+  outstandingCount,
+  type Reported,
+  VERSION_TEXT,
+} from './reported.ts';
 import type { ServerConnection } from './server-connection.ts';
-import type { ServerStatistics } from './server-statistics.ts';
-import type { SessionTable } from './session-table.ts';
-import type { WatchTable } from './watch-table.ts';
-
-/**
- * The version shown to operators and clients, in ZooKeeper's form.
- *
- * 3.9 because that is whose semantics are implemented: kazoo takes the digits out of `envi` and offers create2,
- * containers and reconfig from 3.5 on only; monitors take 3.6 and later to have `zk_uptime` and a decimal average
- * latency. What follows the dash is where ZooKeeper has its commit, which no client reads. The date is part of the
- * form; it is fixed, as two builds of one source are to be the same.
- */
-export const VERSION_TEXT = '3.9.0-holdfast, built on 2025-01-01 00:00 UTC';
-
-/** What the words tell of; the server core is one. */
-export interface Reported {
-  readonly tree: DataTree;
-  readonly sessions: SessionTable<ServerConnection>;
-  readonly watches: WatchTable<ServerConnection>;
-  readonly connections: ReadonlySet<ServerConnection>;
-  readonly statistics: ServerStatistics;
-  readonly limits: {
-    readonly tickMs: number;
-    readonly sessionTimeoutMsMin: number;
-    readonly sessionTimeoutMsMax: number;
-    readonly connectionsPerAddressMax: number;
-    readonly handshakeMs: number;
-  };
-  readonly zxid: bigint;
-  readonly startedAtMs: number;
-  /** Where clients reach it; undefined for what it does not listen on. */
-  readonly listening: { readonly port?: number; readonly securePort?: number };
-}
+import { monitorValues } from './server-metrics.ts';
 
 /** One asking: who asks, and when. */
 export interface Asking {
@@ -48,13 +23,16 @@ type Report = (server: Reported, asking: Asking) => string;
 /** The words that are answered, and with what. `gtmk`, `stmk` and `hash` tell of things there are none of here. */
 const reports = {
   ruok: () => 'imok',
-  isro: () => 'rw',
+  isro: ({ readOnly }) => (readOnly ? 'ro' : 'rw'),
   srvr: (server) => `${versionLine()}${summary(server)}`,
   stat: (server, asking) => {
     const clients = [...server.connections].map((connection) => `${connectionText(connection, asking)})\n`);
     return `${versionLine()}Clients:\n${clients.join('')}\n${summary(server)}`;
   },
-  mntr: monitor,
+  mntr: (server, { nowMs, processFacts }) =>
+    Object.entries(monitorValues(server, nowMs, processFacts()))
+      .map(([key, value]) => `zk_${key}\t${key === 'avg_latency' ? decimal(Number(value)) : value}\n`)
+      .join(''),
   conf: configuration,
   cons: (server, asking) => {
     const lines = [...server.connections].map((connection) => `${connectionDetail(connection, asking)})\n`);
@@ -70,11 +48,15 @@ const reports = {
   },
   dump: (server, asking) =>
     `${sessionDump(server, asking)}${ephemeralDump(server)}${connectionDump(server, asking)}`,
-  envi: environment,
+  envi: (_server, { processFacts }) => `Environment:\n${lines(environmentOf(processFacts()))}`,
   wchs: watchSummary,
   wchc: watchesBySession,
   wchp: watchesByPath,
-  dirs: () => 'datadir_size: 0\nlogdir_size: 0\n',
+  dirs: ({ disk }) => {
+    // Logs and snapshots share a folder, so each counts both, as in a ZooKeeper without a `dataLogDir`.
+    const bytes = disk?.bytes() ?? 0;
+    return `datadir_size: ${bytes}\nlogdir_size: ${bytes}\n`;
+  },
 } as const satisfies Record<string, Report>;
 
 /** One of the words. */
@@ -107,7 +89,7 @@ function versionLine(): string {
   return `Zookeeper version: ${VERSION_TEXT}\n`;
 }
 
-function summary({ statistics, connections, zxid, tree }: Reported): string {
+function summary({ statistics, connections, zxid, tree, readOnly }: Reported): string {
   const { latencies, receivedCount, sentCount } = statistics;
   const average = decimal(latencies.averageMs);
   return [
@@ -117,50 +99,22 @@ function summary({ statistics, connections, zxid, tree }: Reported): string {
     `Connections: ${connections.size}`,
     `Outstanding: ${outstandingCount(connections)}`,
     `Zxid: ${hex(zxid)}`,
-    'Mode: standalone',
+    `Mode: ${readOnly ? 'read-only' : 'standalone'}`,
     `Node count: ${tree.nodeCount}`,
     '',
   ].join('\n');
 }
 
-function monitor(server: Reported, { nowMs, processFacts }: Asking): string {
-  const { statistics, connections, tree, sessions, watches } = server;
-  const { latencies } = statistics;
-  const { openFileCount, openFilesMax } = processFacts();
-  const values: Record<string, string | number | undefined> = {
-    version: VERSION_TEXT,
-    server_state: 'standalone',
-    ephemerals_count: tree.ephemeralCount,
-    num_alive_connections: connections.size,
-    avg_latency: decimal(latencies.averageMs),
-    min_latency: latencies.minMs,
-    max_latency: latencies.maxMs,
-    outstanding_requests: outstandingCount(connections),
-    packets_received: statistics.receivedCount,
-    packets_sent: statistics.sentCount,
-    znode_count: tree.nodeCount,
-    watch_count: watches.count,
-    global_sessions: sessions.count,
-    local_sessions: 0,
-    approximate_data_size: tree.dataBytes,
-    open_file_descriptor_count: openFileCount,
-    max_file_descriptor_count: openFilesMax,
-    uptime: Math.floor(nowMs - server.startedAtMs),
-  };
-  return Object.entries(values)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => `zk_${key}\t${value}\n`)
-    .join('');
-}
-
-function configuration({ listening, limits }: Reported): string {
+function configuration({ listening, limits, disk }: Reported): string {
+  const folder = disk?.path ?? '';
+  const folderBytes = disk?.bytes() ?? 0;
   return lines({
     clientPort: listening.port ?? -1,
     secureClientPort: listening.securePort ?? -1,
-    dataDir: '',
-    dataDirSize: 0,
-    dataLogDir: '',
-    dataLogSize: 0,
+    dataDir: folder,
+    dataDirSize: folderBytes,
+    dataLogDir: folder,
+    dataLogSize: folderBytes,
     tickTime: limits.tickMs,
     maxClientCnxns: limits.connectionsPerAddressMax,
     minSessionTimeout: limits.sessionTimeoutMsMin,
@@ -168,25 +122,6 @@ function configuration({ listening, limits }: Reported): string {
     clientPortListenBacklog: -1,
     serverId: 0,
   });
-}
-
-function environment(_server: Reported, { processFacts }: Asking): string {
-  const facts = processFacts();
-  const values = lines({
-    'zookeeper.version': VERSION_TEXT,
-    'host.name': facts.hostName,
-    'node.version': facts.nodeVersion,
-    'os.name': facts.systemName,
-    'os.arch': facts.architecture,
-    'os.version': facts.systemVersion,
-    'user.name': facts.userName,
-    'user.home': facts.userFolder,
-    'user.dir': facts.workingFolder,
-    'os.memory.free': megabytes(facts.memoryFreeBytes),
-    'os.memory.max': megabytes(facts.memoryTotalBytes),
-    'os.memory.total': megabytes(facts.memoryUsedBytes),
-  });
-  return `Environment:\n${values}`;
 }
 
 // Connections
@@ -210,7 +145,7 @@ function connectionDetail(connection: ServerConnection, asking: Asking): string 
   return [
     brief,
     `sid=${hex(session.id)}`,
-    `lop=${OPERATION_NAMES[connection.lastOperation] ?? 'NA'}`,
+    `lop=${operationLabel(connection)}`,
     `est=${Math.round(establishedAtMs)}`,
     `to=${session.timeoutMs}`,
     ...(lastXid >= 0 ? [`lcxid=${hex(BigInt(lastXid))}`] : []),
@@ -221,43 +156,6 @@ function connectionDetail(connection: ServerConnection, asking: Asking): string 
     `avglat=${Math.floor(latencies.averageMs)}`,
     `maxlat=${latencies.maxMs}`,
   ].join(',');
-}
-
-/** ZooKeeper's abbreviations of our operations' names. */
-const OPERATION_NAMES: Readonly<Record<string, string>> = {
-  openSession: 'SESS',
-  closeSession: 'CLOS',
-  ping: 'PING',
-  create: 'CREA',
-  create2: 'CREA',
-  createContainer: 'CREA',
-  createTtl: 'CREA',
-  delete: 'DELE',
-  exists: 'EXIS',
-  getData: 'GETD',
-  setData: 'SETD',
-  getAcl: 'GETA',
-  setAcl: 'SETA',
-  getChildren: 'GETC',
-  getChildren2: 'GETC',
-  getAllChildrenNumber: 'GETACN',
-  getEphemerals: 'GETE',
-  sync: 'SYNC',
-  multi: 'MULT',
-  multiRead: 'MLTR',
-  setWatches: 'SETW',
-  setWatches2: 'STW2',
-  addWatch: 'ADDW',
-  checkWatches: 'CHKW',
-  removeWatches: 'REMW',
-  whoAmI: 'HOMI',
-  reconfig: 'RECO',
-};
-
-function outstandingCount(connections: ReadonlySet<ServerConnection>): number {
-  let count = 0;
-  for (const { heldCount } of connections) count += heldCount;
-  return count;
 }
 
 // What is due when
@@ -354,19 +252,10 @@ function socketName({ peer }: ServerConnection): string {
   return `/${peer.address}:${peer.port}`;
 }
 
-/** As Java prints a long: no sign. */
-function hex(value: bigint): string {
-  return `0x${BigInt.asUintN(64, value).toString(16)}`;
-}
-
 /** As Java prints a double that was rounded to four places. */
 function decimal(value: number): string {
   const rounded = Math.round(value * 10_000) / 10_000;
   return Number.isInteger(rounded) ? `${rounded}.0` : `${rounded}`;
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.floor(bytes / 2 ** 20)}MB`;
 }
 
 const dateParts = new Intl.DateTimeFormat('en-US', {

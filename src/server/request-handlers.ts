@@ -94,13 +94,18 @@ export class RequestHandlers {
 
   #write(connection: ServerConnection, operation: Operation, request: Request): void {
     const { xid } = request;
-    if (operation === operations.closeSession) {
-      const { zxid } = this.#core.closeSession(connection.session!);
+    const session = connection.session!;
+    const closes = operation === operations.closeSession;
+    const refusal = this.#core.writeRefusal;
+    if (refusal !== undefined && !(closes && session.unkept)) {
+      const { zxid } = this.#core.nextMoment();
+      return this.#answer(connection, xid, { zxid, err: refusal, ...(closes && { ends: true }) });
+    }
+    if (closes) {
+      const { zxid } = this.#core.closeSession(session);
       return this.#answer(connection, xid, { zxid, err: 0, ends: true });
     }
     const moment = this.#core.nextMoment();
-    const refusal = this.#core.writeRefusal;
-    if (refusal !== undefined) return this.#answer(connection, xid, { zxid: moment.zxid, err: refusal });
     this.#guarded(connection, request, () => {
       const record = operation.request.read(request.input);
       const written = this.#perform(connection, operation, record, moment);

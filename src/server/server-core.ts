@@ -1,3 +1,4 @@
+import { invariant } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import { isSameSecret } from '../base/hash.ts';
 import { type Log, silentLog } from '../base/log.ts';
@@ -9,7 +10,7 @@ import { ProtocolError } from '../protocol/errors.ts';
 import { Connect, Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
 import type { JuteWriter } from '../protocol/jute-writer.ts';
-import { xids } from '../protocol/operations.ts';
+import { type Operation, operationOf, xids } from '../protocol/operations.ts';
 import type { Codec } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
@@ -22,15 +23,18 @@ import {
   fourLetterWordOf,
 } from './four-letter-words.ts';
 import { ReadOperations } from './read-operations.ts';
+import { hex } from './reported.ts';
 import { type Answer, type HandlerContext, RequestHandlers } from './request-handlers.ts';
 import { RequestIntake } from './request-intake.ts';
 import { RequestRate } from './request-rate.ts';
 import { type Peer, ServerConnection, type ServerLink } from './server-connection.ts';
 import { limitsFrom, type ServerLimits } from './server-limits.ts';
-import { ServerStatistics } from './server-statistics.ts';
+import { type DropKind, ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
+import type { DiskReport } from './storage/disk-report.ts';
+import type { Recovered } from './storage/recover.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
-import type { Recovered, StoreOwner } from './storage/store.ts';
+import type { StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
 import { WatchTable } from './watch-table.ts';
 import { type Happening, WriteOperations, type Written } from './write-operations.ts';
@@ -48,7 +52,16 @@ export interface ServerCoreOptions {
   readonly recovered?: Recovered;
   /** Where transactions go before anyone may see their effect; nowhere if left out. */
   readonly journal?: Journal;
+  /** What operators may know of the folder, if there is one. */
+  readonly disk?: DiskReport;
 }
+
+/** Asked with a request's bytes before they are looked at: what to refuse it with, or nothing. */
+export type RequestGate = (
+  sessionId: bigint,
+  operation: Operation,
+  request: Buffer,
+) => keyof typeof errorCodes | undefined;
 
 const EVENT_NUMBERS = Object.fromEntries(
   Object.entries(eventTypes).map(([number, type]) => [type, Number(number)]),
@@ -74,7 +87,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly startedAtMs: number;
   /** Where clients reach this server, for operators to read: whoever listens says it. */
   listening: { readonly port?: number; readonly securePort?: number } = {};
-  readonly #fourLetterWords: readonly string[] | '*';
+  /** Who may refuse requests beforehand; nobody unless it is set. */
+  requestGate: RequestGate | undefined;
+  readonly disk: DiskReport | undefined;
+  /** The four-letter words that are answered. */
+  readonly fourLetterWords: readonly string[] | '*';
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #handlers: RequestHandlers;
@@ -102,7 +119,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#log = log;
     this.superDigest = options.superDigest;
     this.startedAtMs = clock.nowMs();
-    this.#fourLetterWords = options.fourLetterWords ?? defaultFourLetterWords;
+    this.fourLetterWords = options.fourLetterWords ?? defaultFourLetterWords;
+    this.disk = options.disk;
     this.tree = options.recovered?.tree ?? new DataTree();
     this.#journal = options.journal;
     this.sessions = new SessionTable({ random, tickMs: this.limits.tickMs, wallMs: clock.wallMs() });
@@ -138,7 +156,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** A place for a socket from this address, to be given back when it is closed; undefined if there is none left. */
   admit(address: string): Leave | undefined {
     const leave = this.#admission.enter(address);
-    if (!leave) this.#log('warn', 'too many connections', { address });
+    if (!leave) {
+      this.statistics.counts.refusedConnectionCount++;
+      this.#log('warn', 'connection refused', { address, reason: 'too many connections' });
+    }
     return leave;
   }
 
@@ -184,14 +205,18 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** The peer is gone. Its session stays, its watches do not; what it asked before it went is done, as in ZooKeeper. */
   closed(connection: ServerConnection): void {
     if (!connection.over) this.#intake.finish(connection);
+    if (!connection.over && connection.session) {
+      this.#log('info', 'connection closed', placeOf(connection));
+    }
     this.#intake.outstandingCount -= connection.outstandingCount;
     connection.abandon();
     this.#forget(connection);
     this.#flush();
   }
 
-  #drop(connection: ServerConnection, reason: string): void {
-    this.#log('info', 'dropped a connection', { address: connection.peer.address, reason });
+  #drop(connection: ServerConnection, reason: string, kind: DropKind = 'protocol'): void {
+    this.statistics.counts.dropped[kind]++;
+    this.#log('info', 'connection dropped', { ...placeOf(connection), reason });
     this.#intake.outstandingCount -= connection.outstandingCount;
     connection.destroy();
     this.#forget(connection);
@@ -206,11 +231,16 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (connection.session?.connection === connection) connection.session.connection = undefined;
   }
 
+  /** Cuts a session's connection, if it has one. The session stays. */
+  disconnect(session: ServerSession<ServerConnection>): void {
+    if (session.connection) this.#drop(session.connection, 'cut by the operator', 'operator');
+  }
+
   /** An operator's question: the answer is text, and the end of the connection. */
   #answerWord(connection: ServerConnection, word: FourLetterWord): void {
     connection.receivedCount++;
     this.statistics.receivedCount++;
-    const text = answerFourLetterWord(word, this.#fourLetterWords, this, {
+    const text = answerFourLetterWord(word, this.fourLetterWords, this, {
       asker: connection,
       nowMs: this.nowMs,
       wallMs: this.#clock.wallMs(),
@@ -229,8 +259,24 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (frame.byteLength < RequestHeader.bytesMin) return this.#drop(connection, 'a frame without a header');
     const { xid, type } = RequestHeader.read(input);
     const { session } = connection;
-    if (this.sessions.get(session.id) !== session) return this.#drop(connection, 'its session is over');
+    if (this.sessions.get(session.id) !== session) {
+      return this.#drop(connection, 'its session is over', 'session-over');
+    }
+    if (this.requestGate && this.#refused(connection, xid, type, frame)) return;
     this.#handlers.handle(connection, { xid, opcode: type, input });
+  }
+
+  /** Whether the request was refused beforehand: it is answered then, and has had no effect. */
+  #refused(connection: ServerConnection, xid: number, opcode: number, frame: Buffer): boolean {
+    const { session } = connection;
+    const operation = operationOf(opcode);
+    const condition =
+      operation && this.requestGate?.(session!.id, operation, frame.subarray(RequestHeader.bytesMin));
+    if (!operation || condition === undefined) return false;
+    this.sessions.touch(session!, this.nowMs);
+    const zxid = operation.writes ? this.nextMoment().zxid : this.#zxid;
+    this.answer(connection, xid, { zxid, err: errorCodes[condition] });
+    return true;
   }
 
   #handshake(connection: ServerConnection, input: JuteReader): void {
@@ -241,12 +287,19 @@ export class ServerCore implements HandlerContext, StoreOwner {
       if (!(error instanceof ProtocolError)) throw error;
       return this.#drop(connection, 'not a connect request');
     }
+    this.statistics.counts.connectRequestCount++;
     // A client that has seen more than we know belongs to another server, or to a past we have lost.
-    if (request.lastZxidSeen > this.#zxid) return this.#drop(connection, 'it has seen a later transaction');
+    if (request.lastZxidSeen > this.#zxid) {
+      return this.#drop(connection, 'it has seen a later transaction', 'ahead');
+    }
     const { sessionTimeoutMsMin, sessionTimeoutMsMax } = this.limits;
     const timeoutMs = Math.min(sessionTimeoutMsMax, Math.max(sessionTimeoutMsMin, request.timeOut));
     if (request.sessionId === 0n && this.sessions.count >= this.limits.sessionsMax) {
-      return this.#drop(connection, 'there are too many sessions');
+      return this.#drop(connection, 'there are too many sessions', 'limit');
+    }
+    // As with ZooKeeper's read-only servers: a session that nobody will know of is for those who asked for that.
+    if (this.readOnly && request.sessionId === 0n && !request.readOnly) {
+      return this.#drop(connection, 'a new session cannot be kept while the disk takes nothing', 'disk');
     }
     const session =
       request.sessionId === 0n
@@ -259,6 +312,18 @@ export class ServerCore implements HandlerContext, StoreOwner {
       connection.lastOperation = 'openSession';
       connection.lastZxid = this.#zxid;
       this.#countAnswer(connection);
+      const renewed = request.sessionId !== 0n;
+      this.statistics.counts[renewed ? 'renewedSessionCount' : 'openedSessionCount']++;
+      this.#log('info', renewed ? 'session renewed' : 'session opened', {
+        ...placeOf(connection),
+        timeoutMs,
+      });
+    } else {
+      this.#log('info', 'session refused', {
+        session: hex(request.sessionId),
+        address: addressOf(connection),
+        reason: this.sessions.get(request.sessionId) ? 'wrong password' : 'it is over, or never was',
+      });
     }
     this.#send(connection, true, (out) =>
       Connected.write(out, {
@@ -266,20 +331,24 @@ export class ServerCore implements HandlerContext, StoreOwner {
         timeOut: session ? timeoutMs : 0,
         sessionId: session?.id ?? 0n,
         passwd: session?.password ?? Buffer.alloc(16),
-        readOnly: request.readOnly === null ? null : false,
+        readOnly: request.readOnly === null ? null : request.readOnly && this.readOnly,
       }),
     );
     if (!session) this.#end(connection);
   }
 
   #openSession(timeoutMs: number): ServerSession<ServerConnection> {
-    const { zxid, timeMs } = this.nextMoment();
     const session = this.sessions.create(timeoutMs, this.nowMs);
-    const { id: sessionId, password } = session;
+    if (this.readOnly) session.unkept = true;
+    else this.#keepSession(session);
+    return session;
+  }
+
+  #keepSession({ id: sessionId, password, timeoutMs }: ServerSession<ServerConnection>): void {
+    const { zxid, timeMs } = this.nextMoment();
     this.#journalize({ kind: 'open-session', zxid, timeMs, sessionId, password, timeoutMs }, () =>
       this.sessions.remove(sessionId),
     );
-    return session;
   }
 
   #renewSession(
@@ -289,7 +358,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
   ): ServerSession<ServerConnection> | undefined {
     const session = this.sessions.get(id);
     // Whoever asks, the connection that has it now is closed first, as clients that moved rely on.
-    if (session?.connection) this.#drop(session.connection, 'its session moved to another connection');
+    if (session?.connection) {
+      this.#drop(session.connection, 'its session moved to another connection', 'session-moved');
+    }
     if (!session || !password || !isSameSecret(session.password, password)) return undefined;
     session.timeoutMs = timeoutMs;
     this.sessions.touch(session, this.nowMs);
@@ -312,9 +383,34 @@ export class ServerCore implements HandlerContext, StoreOwner {
     for (const happening of written.happenings) this.#tell(happening, zxid);
   }
 
-  /** Ends a session: all its ephemeral nodes go in one transaction. */
+  /** Ends a session as its client wants it. */
   closeSession(session: ServerSession<ServerConnection>): Moment {
+    this.statistics.counts.closedSessionCount++;
+    this.#log('info', 'session closed', { session: hex(session.id) });
+    return this.#endSession(session);
+  }
+
+  /** Ends a session as if its time were over. */
+  expire(session: ServerSession<ServerConnection>): void {
+    invariant(!this.readOnly || session.unkept, 'a session that is kept ends in a transaction');
+    this.#expire(session);
+    this.#flush();
+  }
+
+  #expire(session: ServerSession<ServerConnection>): void {
+    this.statistics.counts.expiredSessionCount++;
+    this.#log('info', 'session expired', { session: hex(session.id), timeoutMs: session.timeoutMs });
+    this.#endSession(session);
+    if (session.connection) this.#drop(session.connection, 'its session expired', 'session-over');
+  }
+
+  /** All its ephemeral nodes go in one transaction. */
+  #endSession(session: ServerSession<ServerConnection>): Moment {
     const moment = this.nextMoment();
+    if (session.unkept) {
+      this.sessions.remove(session.id);
+      return moment;
+    }
     const removed = this.tree.ephemeralsOf(session.id).map((path) => this.writes.remove(path, moment));
     this.sessions.remove(session.id);
     const changes = removed.flatMap((written) => written.changes);
@@ -328,7 +424,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
   }
 
   #journalize(transaction: Transaction, undo: Undo): void {
-    if (!this.#journal || this.#writeFault !== undefined) return;
+    if (!this.#journal) return;
+    invariant(!this.readOnly, 'nothing changes while nothing can be kept');
     this.#pending.push({ zxid: transaction.zxid, undo });
     this.#journal.append(transaction);
   }
@@ -385,7 +482,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
   #flush(): void {
     for (const connection of this.#dirty) {
       connection.flush();
-      if (connection.outputBytes > this.limits.outputBytesMax) this.#drop(connection, 'it does not read');
+      if (connection.outputBytes > this.limits.outputBytesMax)
+        this.#drop(connection, 'it does not read', 'not-reading');
     }
     this.#dirty.clear();
   }
@@ -415,10 +513,29 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#writeFault = error.message;
     for (const { undo } of this.#pending.reverse()) undo();
     this.#pending = [];
-    for (const connection of this.#holding) this.#drop(connection, 'the disk took no more');
+    for (const connection of this.#holding) this.#drop(connection, 'the disk took no more', 'disk');
     this.#holding.clear();
     this.#intake.resume();
     this.#flush();
+  }
+
+  /** The disk takes transactions again. Sessions that could not be kept are, from now on. */
+  storeMended(): void {
+    this.#writeFault = undefined;
+    for (const session of this.sessions.all()) {
+      if (!session.unkept) continue;
+      delete session.unkept;
+      this.#keepSession(session);
+    }
+  }
+
+  takeZxid(): bigint {
+    return this.nextMoment().zxid;
+  }
+
+  /** Whether the disk takes nothing: reads are answered, and nothing changes. */
+  get readOnly(): boolean {
+    return this.#writeFault !== undefined;
   }
 
   /** Everything that is to be kept, as of now. */
@@ -426,7 +543,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     return {
       zxid: this.#zxid,
       sessions: [...this.sessions.all()].map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs })),
-      nodes: this.tree.copyOfNodes(),
+      nodes: this.tree.freeze(),
     };
   }
 
@@ -446,21 +563,18 @@ export class ServerCore implements HandlerContext, StoreOwner {
     const { nowMs } = this;
     for (const session of this.sessions.due(nowMs)) {
       // It is not silent: we do not listen, until the disk has taken what it asked before.
-      if (session.connection?.stalledBy === 'disk') {
-        this.sessions.touch(session, nowMs);
-        continue;
-      }
-      this.#log('info', 'session expired', { session: session.id });
-      this.closeSession(session);
-      if (session.connection) this.#drop(session.connection, 'its session expired');
+      if (session.connection?.stalledBy === 'disk') this.sessions.touch(session, nowMs);
+      // It has ended for its client, but what it holds can only be given up in a transaction.
+      else if (this.readOnly && !session.unkept) this.sessions.postpone(session, nowMs);
+      else this.#expire(session);
     }
     for (const connection of this.#strangers) {
       if (nowMs - connection.openedAtMs < this.limits.handshakeMs) break;
-      this.#drop(connection, 'no connect request in time');
+      this.#drop(connection, 'no connect request in time', 'handshake-time');
     }
     if (nowMs >= this.#reapAtMs) {
       this.#reapAtMs = nowMs + this.limits.reapMs;
-      this.#reap();
+      if (!this.readOnly) this.#reap();
     }
     if (nowMs >= this.#intake.wakeAtMs) this.#intake.resume();
     this.#flush();
@@ -487,10 +601,25 @@ export class ServerCore implements HandlerContext, StoreOwner {
     }
   }
 
+  /** Why writes are refused, while they are. */
+  get writeFault(): string | undefined {
+    return this.#writeFault;
+  }
+
   /** The code to refuse a write with, while the log cannot take any. */
   get writeRefusal(): number | undefined {
-    return this.#writeFault === undefined ? undefined : errorCodes['system-error'];
+    return this.readOnly ? errorCodes['not-read-only'] : undefined;
   }
+}
+
+/** Who and where, as operators see it elsewhere: ids in ZooKeeper's form. */
+function placeOf(connection: ServerConnection): { session?: string; address: string } {
+  const { session } = connection;
+  return { ...(session && { session: hex(session.id) }), address: addressOf(connection) };
+}
+
+function addressOf({ peer }: ServerConnection): string {
+  return `${peer.address}:${peer.port}`;
 }
 
 /**
@@ -499,7 +628,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
  * otherwise clients of the earlier run, having seen more, would be turned away for ever.
  */
 export function firstZxid(wallMs: number, usedZxid: bigint): bigint {
-  const epochByClock = BigInt(Math.floor(wallMs / 1000));
-  const nextEpoch = (usedZxid >> 32n) + 1n;
-  return (epochByClock > nextEpoch ? epochByClock : nextEpoch) << 32n;
+  // A million transactions for each millisecond: no run can use up what the clock gives the next one. Counted from a
+  // year that is past, it stays below 2^63 for centuries.
+  const byClock = BigInt(Math.max(0, Math.floor(wallMs - FIRST_YEAR_MS))) << 20n;
+  const nextEpoch = ((usedZxid >> 32n) + 1n) << 32n;
+  return byClock > nextEpoch ? byClock : nextEpoch;
 }
+
+const FIRST_YEAR_MS = Date.UTC(2024, 0);

@@ -8,6 +8,8 @@ export interface ServerSession<C> {
   connection: C | undefined;
   /** When it is due, rounded up to a tick. */
   expiresAtMs: number;
+  /** Granted while nothing could be kept: it may read, and nobody will know of it after a restart. */
+  unkept?: true;
 }
 
 const PASSWORD_BYTES = 16;
@@ -63,7 +65,16 @@ export class SessionTable<C> {
 
   /** The countdown starts again. */
   touch(session: ServerSession<C>, nowMs: number): void {
-    const expiresAtMs = (Math.floor((nowMs + session.timeoutMs) / this.#tickMs) + 1) * this.#tickMs;
+    this.#due(session, nowMs + session.timeoutMs);
+  }
+
+  /** It is due, but cannot be ended now: to be looked at again a tick later. */
+  postpone(session: ServerSession<C>, nowMs: number): void {
+    this.#due(session, nowMs);
+  }
+
+  #due(session: ServerSession<C>, afterMs: number): void {
+    const expiresAtMs = (Math.floor(afterMs / this.#tickMs) + 1) * this.#tickMs;
     if (expiresAtMs === session.expiresAtMs) return;
     this.#leaveBucket(session);
     session.expiresAtMs = expiresAtMs;

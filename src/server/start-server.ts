@@ -1,10 +1,13 @@
-import { type Cancel, type Clock, systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
+import { hex } from './reported.ts';
 import { firstZxid, ServerCore } from './server-core.ts';
 import { limitsFrom, type ServerLimits } from './server-limits.ts';
 import { openStorage } from './storage/open-storage.ts';
+import { type AdminOptions, TcpAdmin } from './tcp-admin.ts';
 import { type ServerTlsOptions, TcpListener } from './tcp-listener.ts';
+import { Ticker } from './ticker.ts';
 
 /** How an embedded server is to be. Everything has a default that suits a laptop. */
 export interface ServerOptions {
@@ -29,6 +32,11 @@ export interface ServerOptions {
    * clients, paths and the machine to anyone who can connect, and kazoo's `server_version()` needs envi.
    */
   readonly fourLetterWords?: readonly string[] | '*';
+  /**
+   * Answers operators over HTTP: `/commands` as ZooKeeper's AdminServer, `/metrics` for Prometheus, `/healthz`. Off if
+   * left out. `fourLetterWords` says which commands are answered here too.
+   */
+  readonly admin?: AdminOptions;
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -39,6 +47,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
   readonly connectString: string;
+  /** Where operators may ask over HTTP, e.g. `http://127.0.0.1:8080`; undefined if nowhere. */
+  readonly adminUrl: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -51,28 +61,92 @@ export interface RunningServer extends AsyncDisposable {
  * ```
  */
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
-  const {
-    host = '127.0.0.1',
-    port = 0,
-    clock = systemClock,
-    random = systemRandom,
-    log = silentLog,
-  } = options;
+  return (await assembleServer(options)).running;
+}
+
+/** A running server with its parts, for those who are to reach inside. */
+export interface AssembledServer {
+  readonly running: RunningServer;
+  readonly core: ServerCore;
+  readonly listener: TcpListener;
+  readonly ticker: Ticker;
+}
+
+/** Puts the parts together and starts them. If one fails, those before it are closed again. */
+export async function assembleServer(options: ServerOptions): Promise<AssembledServer> {
+  const { host = '127.0.0.1', port = 0, clock = systemClock, log = silentLog } = options;
+  const startedAtMs = clock.nowMs();
+  const closers: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.reverse()) await close();
+  };
+  try {
+    const { core, ticker } = await openCore(options, { clock, log }, closers);
+    const recoveryMs = clock.nowMs() - startedAtMs;
+    const listener = new TcpListener(core, { tls: options.tls, clock, onStep: () => ticker.arm() });
+    const { socketPath } = options;
+    await listener.listen(socketPath === undefined ? { host, port } : { path: socketPath });
+    closers.push(() => listener.close());
+    ticker.arm();
+    closers.push(async () => ticker.stop());
+    const listening = listener.port ?? 0;
+    if (listener.port !== undefined)
+      core.listening = options.tls ? { securePort: listening } : { port: listening };
+    const { host: adminHost = '127.0.0.1', port: adminPort = 0 } = options.admin ?? {};
+    let adminUrl: string | undefined;
+    if (options.admin) {
+      const admin = new TcpAdmin(core, { host: adminHost, clock, log });
+      adminUrl = await admin.listen(adminPort);
+      closers.push(() => admin.close());
+    }
+    log('info', 'server started', {
+      address: socketPath ?? addressText(host, listening),
+      ...(core.disk && { folder: core.disk.path, recoveryMs: Math.round(recoveryMs) }),
+      nodes: core.tree.nodeCount,
+      sessions: core.sessions.count,
+      zxid: hex(core.zxid),
+      ...(adminUrl !== undefined && { adminUrl }),
+    });
+    let stopped: Promise<void> | undefined;
+    const stop = () => {
+      stopped ??= closeAll().then(() =>
+        log('info', 'server stopped', { sessions: core.sessions.count, zxid: hex(core.zxid) }),
+      );
+      return stopped;
+    };
+    const connectString = addressText(host, listening);
+    const running = { host, port: listening, connectString, adminUrl, stop, [Symbol.asyncDispose]: stop };
+    return { running, core, listener, ticker };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+/** The core, with what its folder holds if it has one, and what calls it when time has passed. */
+async function openCore(
+  options: ServerOptions,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  closers: (() => Promise<void>)[],
+): Promise<{ readonly core: ServerCore; readonly ticker: Ticker }> {
+  const { folder, random = systemRandom } = options;
   const limits = limitsFrom(options.limits); // Before anything is touched.
   const storage =
-    options.folder === undefined
+    folder === undefined
       ? undefined
-      : await openStorage(options.folder, {
+      : await openStorage(folder, {
           clock,
+          random,
           log,
           ...(options.logBytesMax !== undefined && { logBytesMax: options.logBytesMax }),
           firstZxid: (used) => firstZxid(clock.wallMs(), used),
         });
+  if (storage) closers.push(() => storage.close());
   const core = new ServerCore({
     clock,
     random,
     log,
-    ...(storage && { recovered: storage.recovered, journal: storage.store }),
+    ...(storage && { recovered: storage.recovered, journal: storage.store, disk: storage.report }),
     limits,
     ...(options.ttlNodes !== undefined && { ttlNodes: options.ttlNodes }),
     ...(options.superDigest !== undefined && { superDigest: options.superDigest }),
@@ -85,55 +159,13 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       ticker.arm(); // Requests that waited for the disk may have to wait for something else now.
     },
     storeFailed: (error) => core.storeFailed(error),
+    storeMended: () => core.storeMended(),
+    takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
-  const listener = new TcpListener(core, { tls: options.tls, clock, onStep: () => ticker.arm() });
-  try {
-    await listener.listen(options.socketPath === undefined ? { host, port } : { path: options.socketPath });
-  } catch (error) {
-    await storage?.close();
-    throw error;
-  }
-  ticker.arm();
-  const stop = async () => {
-    ticker.stop();
-    await listener.close();
-    await storage?.close();
-  };
-  const listening = listener.port ?? 0;
-  if (listener.port !== undefined)
-    core.listening = options.tls ? { securePort: listening } : { port: listening };
-  return { host, port: listening, connectString: `${host}:${listening}`, stop, [Symbol.asyncDispose]: stop };
+  return { core, ticker };
 }
 
-/** Calls the core when time has passed that matters to it. */
-class Ticker {
-  readonly #core: ServerCore;
-  readonly #clock: Clock;
-  #alarm: { readonly atMs: number; readonly cancel: Cancel } | undefined;
-  #stopped = false;
-
-  constructor(core: ServerCore, clock: Clock) {
-    this.#core = core;
-    this.#clock = clock;
-  }
-
-  /** Most steps only move the next deadline further away; the alarm is then left to go off early and look. */
-  arm(): void {
-    if (this.#stopped) return;
-    const atMs = this.#core.wakeAtMs;
-    if (this.#alarm && this.#alarm.atMs <= atMs) return;
-    this.#alarm?.cancel();
-    const cancel = this.#clock.at(atMs, () => {
-      this.#alarm = undefined;
-      this.#core.tick();
-      this.arm();
-    });
-    this.#alarm = { atMs, cancel };
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#alarm?.cancel();
-  }
+function addressText(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

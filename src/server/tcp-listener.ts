@@ -26,6 +26,9 @@ export class TcpListener {
   readonly #server: Server;
   /** Every socket there is, in a TLS handshake or on its way out included. */
   readonly #sockets = new Set<Socket>();
+  readonly #links = new Set<SocketLink>();
+  #closing = false;
+  #paused = false;
 
   constructor(core: ServerCore, { tls, clock, onStep }: ListenerOptions) {
     this.#core = core;
@@ -61,8 +64,20 @@ export class TcpListener {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     for (const socket of this.#sockets) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  /** As if the process stood still: connections stay open and are accepted, nothing is read, nothing goes out. */
+  pause(): void {
+    this.#paused = true;
+    for (const link of this.#links) link.hold();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    for (const link of this.#links) link.letGo();
   }
 
   #admit(socket: Socket): void {
@@ -79,6 +94,8 @@ export class TcpListener {
   #accept(socket: Socket): void {
     socket.on('error', () => socket.destroy());
     const link = new SocketLink(socket, this.#clock, this.#core.limits.lingerMs);
+    this.#links.add(link);
+    if (this.#paused) link.hold();
     const connection = this.#core.accept(link, {
       address: addressOf(socket),
       port: socket.remotePort ?? 0,
@@ -90,6 +107,8 @@ export class TcpListener {
     };
     socket.on('close', () => {
       link.closed();
+      this.#links.delete(link);
+      if (this.#closing) return; // The server is over: that its connections end is no news to the core.
       this.#core.closed(connection);
       this.#onStep();
     });
@@ -103,6 +122,8 @@ export class TcpListener {
 
 class SocketLink implements ServerLink {
   readonly #socket: Socket;
+  #paused = false;
+  #held = false;
   readonly #clock: Clock;
   readonly #lingerMs: number;
   #cancelLinger: Cancel | undefined;
@@ -130,10 +151,23 @@ class SocketLink implements ServerLink {
     this.#cancelLinger?.();
   }
   pause(): void {
+    this.#paused = true;
     this.#socket.pause();
   }
   resume(): void {
-    this.#socket.resume();
+    this.#paused = false;
+    if (!this.#held) this.#socket.resume();
+  }
+  /** Holds both directions up, whatever the core does meanwhile. */
+  hold(): void {
+    this.#held = true;
+    this.#socket.pause();
+    this.#socket.cork();
+  }
+  letGo(): void {
+    this.#held = false;
+    this.#socket.uncork();
+    if (!this.#paused) this.#socket.resume();
   }
   get bufferedBytes(): number {
     return this.#socket.writableLength;

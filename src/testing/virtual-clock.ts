@@ -21,7 +21,7 @@ export class VirtualClock implements Clock {
 
   /** As if the clock had been made at the beginning of 2026. */
   wallMs(): number {
-    return Date.UTC(2026, 0, 1) + this.#nowMs;
+    return Date.UTC(2026, 0, 1) + Math.floor(this.#nowMs);
   }
 
   at(atMs: number, run: () => void): Cancel {

@@ -1,4 +1,7 @@
 // What operators' tools read: each answer of the embedded server has the shape of ZooKeeper's.
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type RunningServer, startServer } from '../../src/server/start-server.ts';
 import { connect, type ZooKeeper } from '../../src/zookeeper.ts';
@@ -74,6 +77,27 @@ test('words that name clients are not answered unless asked for', async () => {
     'cons is not executed because it is not in the whitelist.\n',
   );
   expect(await fourLetterWord(server, 'ruok')).toBe('imok');
+});
+
+test('conf and dirs tell where the data is and what it takes up', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-words-'));
+  try {
+    await using server = await startServer({ folder, fourLetterWords: '*' });
+    await using zk = await connect(server.connectString);
+    await zk.create('/big', 'x'.repeat(100_000));
+    const sizes = await Promise.all(
+      (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size),
+    );
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    expect(bytes).toBeGreaterThan(100_000);
+    expect(await fourLetterWord(server, 'dirs')).toBe(`datadir_size: ${bytes}\nlogdir_size: ${bytes}\n`);
+    const conf = await fourLetterWord(server, 'conf');
+    expect(conf).toContain(
+      `dataDir=${folder}\ndataDirSize=${bytes}\ndataLogDir=${folder}\ndataLogSize=${bytes}\n`,
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 /** Everything that may be another on another server becomes a letter: numbers, dates, folders, the version. Connections come in any order. */

@@ -12,7 +12,7 @@ const HOST = '127.0.0.1';
 const MAIN_CLASS = 'org.apache.zookeeper.server.quorum.QuorumPeerMain';
 /**
  * The manifest of Debian's zookeeper.jar names most of what the server needs. It forgets a binding for
- * slf4j, without which nothing is logged at all, and the half of Netty that TLS needs.
+ * slf4j, without which nothing is logged at all, the half of Netty that TLS needs, and a bit of Jetty.
  */
 const CLASS_PATH = [
   'zookeeper',
@@ -20,6 +20,9 @@ const CLASS_PATH = [
   'netty-codec',
   'netty-resolver',
   'netty-transport-native-unix-common',
+  // For the AdminServer.
+  'jetty9-util-ajax',
+  'servlet-api',
 ].map((jar) => `/usr/share/java/${jar}.jar`);
 const JVM_FLAGS_DEFAULT = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 const POLL_INTERVAL_MS = 20;
@@ -56,6 +59,8 @@ export interface ZooKeeperOptions {
   /** How often empty containers and outlived TTL nodes are looked for. */
   readonly containerCheckIntervalMs?: number;
   readonly readOnlyMode?: boolean;
+  /** Opens `adminPort`, where commands are answered over HTTP. */
+  readonly adminServer?: boolean;
   readonly reconfigEnabled?: boolean;
   /** Replaces the flags that make a JVM start fast and stay small; for benchmarks. */
   readonly jvmFlags?: readonly string[];
@@ -94,6 +99,7 @@ export class ZooKeeperProcess implements AsyncDisposable {
   readonly host = HOST;
   readonly port: number;
   readonly securePort: number | undefined;
+  readonly adminPort: number | undefined;
   readonly dataFolder: string;
   readonly #arguments: readonly string[];
   #child: ChildProcess | undefined;
@@ -102,13 +108,14 @@ export class ZooKeeperProcess implements AsyncDisposable {
   private constructor(place: ServerPlace, jvmArguments: readonly string[]) {
     this.port = place.port;
     this.securePort = place.securePort;
+    this.adminPort = place.adminPort;
     this.dataFolder = place.dataFolder;
     this.#arguments = jvmArguments;
   }
 
   /** Writes the configuration of a server without starting it. */
   static async create(options: ZooKeeperOptions = {}, quorum?: QuorumMembership): Promise<ZooKeeperProcess> {
-    const [freePort, securePort] = await freePorts(2);
+    const [freePort, securePort, adminPort] = await freePorts(3);
     const dataFolder = await mkdtemp(
       join(options.parentFolder ?? memoryFolder() ?? tmpdir(), 'holdfast-zookeeper-'),
     );
@@ -117,6 +124,7 @@ export class ZooKeeperProcess implements AsyncDisposable {
       dataFolder,
       port: quorum?.self.clientPort ?? freePort!,
       securePort: options.tls === undefined ? undefined : securePort!,
+      adminPort: options.adminServer ? adminPort! : undefined,
     };
     await writeConfiguration(place, options, quorum);
     return new ZooKeeperProcess(place, jvmArguments(place, options));
@@ -243,8 +251,11 @@ export class ZooKeeperProcess implements AsyncDisposable {
   async #isServing(): Promise<boolean> {
     const mode = await this.mode();
     if (mode === undefined || mode === 'read-only') return false;
-    // The server opens its secure port some time after it began to serve on the plain one.
-    return this.securePort === undefined || isListening(this.host, this.securePort);
+    // The server opens its other ports some time after it began to serve on the plain one.
+    for (const port of [this.securePort, this.adminPort]) {
+      if (port !== undefined && !(await isListening(this.host, port))) return false;
+    }
+    return true;
   }
 
   #forget(child: ChildProcess): void {
@@ -313,6 +324,7 @@ interface ServerPlace {
   readonly dataFolder: string;
   readonly port: number;
   readonly securePort: number | undefined;
+  readonly adminPort: number | undefined;
 }
 
 /** Bytes in memory instead of on disk: a server's start and its writes are then not held up by other tests. */
@@ -347,7 +359,11 @@ async function writeConfiguration(
     // A read-only server can grant a new session only if it is a local one.
     localSessionsEnabled: options.readOnlyMode ?? false,
     localSessionsUpgradingEnabled: options.readOnlyMode ?? false,
-    'admin.enableServer': false,
+    'admin.enableServer': place.adminPort !== undefined,
+    ...(place.adminPort !== undefined && {
+      'admin.serverAddress': HOST,
+      'admin.serverPort': place.adminPort,
+    }),
     '4lw.commands.whitelist': '*',
   };
   if (quorum === undefined) {

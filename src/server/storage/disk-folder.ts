@@ -1,15 +1,6 @@
-import { constants } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
-import { platform } from 'node:os';
 import { join } from 'node:path';
 import type { AppendFile, Folder } from './folder.ts';
-
-/**
- * Opens a file whose every write is synced as by fdatasync before it returns; 0 where that cannot be said. On macOS it
- * reaches the drive but not its platters, which Node's own sync does.
- */
-const SYNCED_WRITES = platform() === 'linux' ? constants.O_DSYNC : 0;
-const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND;
 
 /** A folder on disk. A name that was made, changed or taken away is on disk when the call resolves. */
 export class DiskFolder implements Folder {
@@ -32,10 +23,14 @@ export class DiskFolder implements Folder {
     return readFile(join(this.#path, name));
   }
 
-  async create(name: string, options: { readonly syncedWrites?: boolean } = {}): Promise<AppendFile> {
-    const synced = options.syncedWrites === true && SYNCED_WRITES !== 0;
-    const file = await open(join(this.#path, name), NEW_FILE | (synced ? SYNCED_WRITES : 0), 0o600);
-    await this.#syncNames();
+  async create(name: string): Promise<AppendFile> {
+    const file = await open(join(this.#path, name), 'ax', 0o600);
+    try {
+      await this.#syncNames();
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
     return {
       async write(bytes) {
         let written = 0;
@@ -43,8 +38,8 @@ export class DiskFolder implements Folder {
           written += (await file.write(bytes, written)).bytesWritten;
         }
       },
-      // Node hands each of write and sync to a thread and back: for a small write that takes as long as the disk.
-      sync: () => (synced ? Promise.resolve() : file.datasync()),
+      sync: () => file.datasync(),
+      cut: (bytes) => file.truncate(bytes),
       close: () => file.close(),
     };
   }

@@ -1,4 +1,4 @@
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRunning, ownIdentity, type ProcessIdentity } from '../../base/process-identity.ts';
 
@@ -6,11 +6,18 @@ import { isRunning, ownIdentity, type ProcessIdentity } from '../../base/process
 export class FolderInUseError extends Error {
   override readonly name = 'FolderInUseError';
   readonly code = 'HOLDFAST_FOLDER_IN_USE';
+  readonly folder: string;
+  /** The process that has it. */
+  readonly pid: number;
 
-  constructor(path: string, pid: number) {
-    super(`${path} is in use by process ${pid}`);
+  constructor(folder: string, pid: number) {
+    super(`${folder} is in use by process ${pid}`);
+    this.folder = folder;
+    this.pid = pid;
   }
 }
+
+let attemptCount = 0;
 
 /**
  * Keeps a second server out of a folder. The lock is a file that names its process; one that a dead process left
@@ -18,50 +25,62 @@ export class FolderInUseError extends Error {
  *
  * @throws FolderInUseError
  */
-export async function lockFolder(path: string): Promise<() => Promise<void>> {
-  const lock = join(path, 'lock');
-  const own = ownIdentity();
-  for (;;) {
-    try {
-      const file = await open(lock, 'wx', 0o600);
-      await file.writeFile(JSON.stringify(own));
-      await file.close();
-      return () => rm(lock, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-    const holder = await readHolder(lock);
-    if (holder && isRunning(holder)) throw new FolderInUseError(path, holder.pid);
-    await moveAside(lock, holder, own);
-  }
-}
-
-/** Undefined if the file is gone, or was never finished. */
-async function readHolder(lock: string): Promise<ProcessIdentity | undefined> {
-  try {
-    return JSON.parse(await readFile(lock, 'utf8')) as ProcessIdentity;
-  } catch {
-    return undefined;
-  }
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
+  const lock = join(folder, 'lock');
+  await take(lock, folder);
+  return () => rm(lock, { force: true });
 }
 
 /**
- * Takes a dead process's lock away. Two may try at once, and the slower one may get hold of the quicker one's new
- * lock: so what was moved is looked at again, and put back if it is not the dead one's.
+ *   1. Make the file, with this process's name in it from the first moment, unless it is there.
+ *   2. If it is there and its process runs, give up.
+ *   3. Otherwise take over, one at a time: with a lock of the same kind on taking over, look again, and replace what
+ *      is still the dead one's. Without it, the slower of two would take the quicker one's new lock away.
  */
-async function moveAside(
-  lock: string,
-  dead: ProcessIdentity | undefined,
-  own: ProcessIdentity,
-): Promise<void> {
-  const aside = `${lock}.${own.pid}.${own.startedAt}`;
+async function take(lock: string, folder: string): Promise<void> {
+  const own = ownIdentity();
+  const ownFile = `${lock}.${own.pid}.${attemptCount++}`;
+  await writeFile(ownFile, JSON.stringify(own), { mode: 0o600 });
   try {
-    await rename(lock, aside);
+    while (!(await linked(ownFile, lock))) {
+      const holder = await holderOf(lock);
+      if (holder === 'nobody') continue;
+      if (holder !== 'unknown' && isRunning(holder)) throw new FolderInUseError(folder, holder.pid);
+      const takeover = `${lock}.takeover`;
+      await take(takeover, folder);
+      try {
+        if (!same(await holderOf(lock), holder)) continue;
+        await rename(ownFile, lock);
+        return;
+      } finally {
+        await rm(takeover, { force: true });
+      }
+    }
+  } finally {
+    await rm(ownFile, { force: true });
+  }
+}
+
+/** Whether the file got that name; false if another has it. */
+async function linked(file: string, name: string): Promise<boolean> {
+  try {
+    await link(file, name);
+    return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
   }
-  const moved = await readHolder(aside);
-  if (moved && isRunning(moved) && moved.pid !== dead?.pid) await rename(aside, lock);
-  else await rm(aside, { force: true });
+}
+
+/** `unknown` if the file says nothing that can be read, as after a power cut: no process that runs leaves it so. */
+async function holderOf(lock: string): Promise<ProcessIdentity | 'nobody' | 'unknown'> {
+  try {
+    return JSON.parse(await readFile(lock, 'utf8')) as ProcessIdentity;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'nobody' : 'unknown';
+  }
+}
+
+function same(a: ProcessIdentity | string, b: ProcessIdentity | string): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -3,6 +3,8 @@ export interface AppendFile {
   write(bytes: Buffer): Promise<void>;
   /** Resolves when everything written is on disk. */
   sync(): Promise<void>;
+  /** Cuts the file to its first `bytes` bytes, without waiting for the disk. */
+  cut(bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -10,12 +12,9 @@ export interface AppendFile {
 export interface Folder {
   list(): Promise<string[]>;
   read(name: string): Promise<Buffer>;
-  /**
-   * Makes a new file; that it is there is on disk when this resolves. Fails if it exists. `syncedWrites` is for a file
-   * that is synced after every write anyhow: where the system can do both in one call, it does.
-   */
-  create(name: string, options?: { readonly syncedWrites?: boolean }): Promise<AppendFile>;
-  /** Cuts a file to its first `bytes` bytes, on disk. */
+  /** Makes a new file; that it is there is on disk when this resolves. Fails if it exists. */
+  create(name: string): Promise<AppendFile>;
+  /** Cuts a file to its first `bytes` bytes; those, and that it has no more, are on disk when this resolves. */
   truncate(name: string, bytes: number): Promise<void>;
   /** Gives a file another name, replacing what had it, on disk. */
   rename(from: string, to: string): Promise<void>;

@@ -2,33 +2,37 @@ import { checksum } from '../../base/hash.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { JuteReader } from '../../protocol/jute-reader.ts';
 import { JuteWriter } from '../../protocol/jute-writer.ts';
-import {
-  buffer,
-  type Codec,
-  int,
-  long,
-  record,
-  ustring,
-  type ValueOf,
-  vector,
-} from '../../protocol/record.ts';
+import { buffer, type Codec, int, long, record, ustring, vector } from '../../protocol/record.ts';
 import { Acl } from '../../protocol/records.ts';
 import type { TreeChange } from '../data-tree.ts';
 import type { Transaction } from '../transaction.ts';
 
-// A log file is a header and records behind each other:
+// A log file is a header and batches behind each other:
 //
-//   "HFLOG001" | record | record | …
-//   record:  int length | int checksum of the length | int checksum of the payload | payload
+//   "HFLOG002" | long base | int seed | int checksum of all before | batch | batch | …
+//   batch:  int length | int checksum of the length | int checksum of the payload | payload
+//   payload:  int count | transaction | transaction | …
 //
-// The length has a checksum of its own, so that a damaged length is not taken for a record that was cut off.
+// A batch is what was written and synced in one go, and none is begun before the one before it is on disk. So a crash
+// can damage the last one, in any shape, and no other. The length has a checksum of its own, so that a damaged length
+// is not taken for a batch that was cut off. The seed begins every checksum of the file: bytes that a client wrote, or
+// that an older file left on the disk, are never taken for a batch.
+//
+// The base is the last transaction that was promised before this log was begun. What a log before this one has beyond
+// it was taken back, when the disk failed; and if less than that is found, something has been lost.
 
-const MAGIC = Buffer.from('HFLOG001', 'latin1');
-const RECORD_HEADER_BYTES = 12;
+const MAGIC = Buffer.from('HFLOG002', 'latin1');
+/** How long a log's header is. */
+export const LOG_HEADER_BYTES = MAGIC.byteLength + 16;
+const BATCH_HEADER_BYTES = 12;
+const COUNT_BYTES = 4;
+/** When a batch is full. A torn one is looked through byte by byte at the next start. */
+const BATCH_BYTES_MAX = 1024 * 1024;
 
-/** The log is damaged where it cannot have been cut off by a crash. Nothing is skipped: the server does not start. */
+/** A log or a snapshot is damaged where no crash can have done it. Nothing is skipped: the server does not start. */
 export class CorruptLogError extends Error {
   override readonly name = 'CorruptLogError';
+  readonly code = 'HOLDFAST_CORRUPT_LOG';
   readonly file: string;
   readonly offset: number;
 
@@ -60,13 +64,15 @@ function tagged<T extends { readonly kind: string }>(
       const tag = input.int();
       const row = byTag.get(tag);
       if (!row) throw new ProtocolError(`a record of kind ${tag}`);
-      return { kind: row.kind, ...(row.codec.read(input) as object) } as unknown as T;
+      const value = row.codec.read(input) as { kind: string };
+      value.kind = row.kind; // Into the record just read: a log may have millions.
+      return value as unknown as T;
     },
   };
 }
 
 const Change: Codec<TreeChange> = tagged<TreeChange>({
-  create: [1, record({ path: ustring, data: buffer, acl: vector(Acl), owner: long })],
+  create: [1, createChange()],
   delete: [2, record({ path: ustring })],
   'set-data': [3, record({ path: ustring, data: buffer, version: int })],
   'set-acl': [4, record({ path: ustring, acl: vector(Acl), aversion: int })],
@@ -76,80 +82,134 @@ const Moment = { zxid: long, timeMs: number64() };
 const changes = vector(Change);
 
 const TransactionCodec: Codec<Transaction> = tagged<Transaction>({
-  tree: [1, record({ ...Moment, changes })],
+  tree: [1, treeTransaction()],
   'open-session': [2, record({ ...Moment, sessionId: long, password: bytes(), timeoutMs: int })],
   'close-session': [3, record({ ...Moment, sessionId: long, changes })],
 });
 
-export function logHeader(): Buffer {
-  return MAGIC;
+/** How a log begins. */
+export interface LogHeader {
+  readonly base: bigint;
+  readonly seed: number;
 }
 
-/** A transaction as a record, to be appended. */
-export function encodeTransaction(transaction: Transaction): Buffer {
-  const out = new JuteWriter();
-  TransactionCodec.write(out, transaction);
-  const payload = out.take();
-  const header = Buffer.allocUnsafe(RECORD_HEADER_BYTES);
-  header.writeInt32BE(payload.byteLength, 0);
-  header.writeUInt32BE(checksum(header.subarray(0, 4)), 4);
-  header.writeUInt32BE(checksum(payload), 8);
-  return Buffer.concat([header, payload]);
-}
-
-export interface LogContent {
-  readonly transactions: readonly Transaction[];
-  /** Where the good part ends: before a record that a crash cut off, or at the end of the file. */
-  readonly goodBytes: number;
+export function encodeLogHeader({ base, seed }: LogHeader): Buffer {
+  const header = Buffer.alloc(LOG_HEADER_BYTES);
+  MAGIC.copy(header);
+  header.writeBigInt64BE(base, 8);
+  header.writeUInt32BE(seed, 16);
+  header.writeUInt32BE(checksum(header.subarray(0, 20)), 20);
+  return header;
 }
 
 /**
- * Reads a log. A tail that was cut off by a crash is left out; damage with good records behind it, which no crash
- * can cause, is refused.
+ * Reads a log's header: undefined if it is cut off, which is so only before anything was promised in that log.
  *
  * @throws CorruptLogError
  */
-export function decodeLog(file: string, content: Buffer): LogContent {
-  const transactions: Transaction[] = [];
-  if (content.byteLength < MAGIC.byteLength) {
-    if (!MAGIC.subarray(0, content.byteLength).equals(content)) {
-      throw new CorruptLogError(file, 0, 'it is not a log');
-    }
-    return { transactions, goodBytes: 0 };
-  }
-  if (!content.subarray(0, MAGIC.byteLength).equals(MAGIC))
-    throw new CorruptLogError(file, 0, 'it is not a log');
-  let at = MAGIC.byteLength;
+export function decodeLogHeader(file: string, content: Buffer): LogHeader | undefined {
+  const whole =
+    content.byteLength >= LOG_HEADER_BYTES &&
+    content.subarray(0, MAGIC.byteLength).equals(MAGIC) &&
+    checksum(content.subarray(0, 20)) === content.readUInt32BE(20);
+  if (whole) return { base: content.readBigInt64BE(8), seed: content.readUInt32BE(16) };
+  if (content.byteLength <= LOG_HEADER_BYTES) return undefined;
+  throw new CorruptLogError(file, 0, 'it is not a log, or its header is damaged');
+}
+
+/** The first of these transactions, as many as make a batch, to be appended. */
+export function encodeBatch(
+  transactions: readonly Transaction[],
+  seed: number,
+): { readonly bytes: Buffer; readonly count: number } {
+  const out = new JuteWriter();
+  for (let word = 0; word < (BATCH_HEADER_BYTES + COUNT_BYTES) / 4; word++) out.int(0); // Filled in below.
+  let count = 0;
+  while (count < transactions.length && out.byteLength < BATCH_BYTES_MAX)
+    TransactionCodec.write(out, transactions[count++]!);
+  const bytes = out.take();
+  const payload = bytes.subarray(BATCH_HEADER_BYTES);
+  payload.writeInt32BE(count, 0);
+  bytes.writeInt32BE(payload.byteLength, 0);
+  bytes.writeUInt32BE(checksum(bytes.subarray(0, 4), seed), 4);
+  bytes.writeUInt32BE(checksum(payload, seed), 8);
+  return { bytes, count };
+}
+
+/**
+ * Reads a log behind its header, transaction by transaction, and returns where the good part ends: before a batch that
+ * a crash cut off, or at the end of the file. Damage with good batches behind it, which no crash can cause, is refused.
+ *
+ * @throws CorruptLogError
+ */
+export function decodeLog(
+  file: string,
+  content: Buffer,
+  { seed }: LogHeader,
+  each: (transaction: Transaction) => void,
+): number {
+  let at = LOG_HEADER_BYTES;
   while (at < content.byteLength) {
-    const payload = payloadAt(content, at);
+    const payload = payloadAt(content, at, seed);
     if (!payload) {
-      const next = nextGoodRecord(content, at + 1);
-      if (next !== undefined)
-        throw new CorruptLogError(file, at, `there is a good record behind it, at byte ${next}`);
-      return { transactions, goodBytes: at };
+      const next = nextGoodBatch(content, at + 1, seed);
+      if (next === undefined) return at;
+      throw new CorruptLogError(file, at, `there is a good batch behind it, at byte ${next}`);
     }
-    transactions.push(TransactionCodec.read(new JuteReader(payload)));
-    at += RECORD_HEADER_BYTES + payload.byteLength;
+    const input = new JuteReader(payload);
+    try {
+      for (let count = input.int(); count > 0; count--) each(TransactionCodec.read(input));
+    } catch (error) {
+      if (error instanceof ProtocolError) throw new CorruptLogError(file, at, error.message);
+      throw error;
+    }
+    at += BATCH_HEADER_BYTES + payload.byteLength;
   }
-  return { transactions, goodBytes: at };
+  return at;
 }
 
-/** The payload of the record that begins here, or undefined if none does. */
-function payloadAt(content: Buffer, at: number): Buffer | undefined {
-  if (content.byteLength - at < RECORD_HEADER_BYTES) return undefined;
-  if (checksum(content.subarray(at, at + 4)) !== content.readUInt32BE(at + 4)) return undefined;
+/** The payload of the batch that begins here, or undefined if none does. */
+function payloadAt(content: Buffer, at: number, seed: number): Buffer | undefined {
+  if (content.byteLength - at < BATCH_HEADER_BYTES + COUNT_BYTES) return undefined;
   const bytes = content.readInt32BE(at);
-  const start = at + RECORD_HEADER_BYTES;
-  if (bytes < 0 || bytes > content.byteLength - start) return undefined;
+  const start = at + BATCH_HEADER_BYTES;
+  if (bytes < COUNT_BYTES || bytes > content.byteLength - start) return undefined;
+  if (checksum(content.subarray(at, at + 4), seed) !== content.readUInt32BE(at + 4)) return undefined;
   const payload = content.subarray(start, start + bytes);
-  return checksum(payload) === content.readUInt32BE(at + 8) ? payload : undefined;
+  return checksum(payload, seed) === content.readUInt32BE(at + 8) ? payload : undefined;
 }
 
-function nextGoodRecord(content: Buffer, from: number): number | undefined {
-  for (let at = from; at + RECORD_HEADER_BYTES < content.byteLength; at++) {
-    if (payloadAt(content, at)) return at;
+function nextGoodBatch(content: Buffer, from: number, seed: number): number | undefined {
+  for (let at = from; at + BATCH_HEADER_BYTES < content.byteLength; at++) {
+    if (payloadAt(content, at, seed)) return at;
   }
   return undefined;
+}
+
+// What a log has most of is read by hand, since there may be millions: the fields are those of the table beside it.
+
+function createChange() {
+  const table = record({ path: ustring, data: buffer, acl: vector(Acl), owner: long });
+  const acl = vector(Acl);
+  const read = (input: JuteReader) => ({
+    kind: 'create', // Made with its place for the kind, which the caller fills in.
+    path: ustring.read(input),
+    data: input.buffer(),
+    acl: acl.read(input),
+    owner: input.long(),
+  });
+  return { ...table, read };
+}
+
+function treeTransaction() {
+  const table = record({ ...Moment, changes });
+  const read = (input: JuteReader) => ({
+    kind: 'tree',
+    zxid: input.long(),
+    timeMs: Number(input.long()),
+    changes: changes.read(input),
+  });
+  return { ...table, read };
 }
 
 /** Milliseconds since 1970 as 64 bits: a number is exact far beyond any clock. */
@@ -168,5 +228,3 @@ function bytes(): Codec<Buffer> {
     read: (input) => input.buffer() ?? Buffer.alloc(0),
   };
 }
-
-export type ChangeRecord = ValueOf<typeof Change>;

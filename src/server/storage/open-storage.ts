@@ -1,8 +1,12 @@
+import { resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Random } from '../../base/random.ts';
 import { DiskFolder } from './disk-folder.ts';
+import { type DiskReport, folderBytes } from './disk-report.ts';
 import { lockFolder } from './folder-lock.ts';
-import { type Recovered, Store } from './store.ts';
+import type { Recovered } from './recover.ts';
+import { Store } from './store.ts';
 
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -10,6 +14,7 @@ const LOG_BYTES_MAX = 64 * 1024 * 1024;
 export interface Storage {
   readonly store: Store;
   readonly recovered: Recovered;
+  readonly report: DiskReport;
   close(): Promise<void>;
 }
 
@@ -22,6 +27,7 @@ export async function openStorage(
   path: string,
   options: {
     readonly clock: Clock;
+    readonly random: Random;
     readonly log: Log;
     readonly logBytesMax?: number;
     firstZxid(used: bigint): bigint;
@@ -35,7 +41,13 @@ export async function openStorage(
       await store.close();
       await unlock();
     };
-    return { store, recovered, close };
+    const absolute = resolve(path);
+    const report: DiskReport = {
+      path: absolute,
+      statistics: store.statistics,
+      bytes: () => folderBytes(absolute),
+    };
+    return { store, recovered, report, close };
   } catch (error) {
     await unlock();
     throw error;

@@ -3,22 +3,23 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { JuteReader } from '../../protocol/jute-reader.ts';
 import { JuteWriter } from '../../protocol/jute-writer.ts';
 import { nameOf, parentOf } from '../../protocol/paths.ts';
-import { buffer, type Codec, int, long, record, ustring, vector } from '../../protocol/record.ts';
+import { buffer, int, long, record, vector } from '../../protocol/record.ts';
 import { Acl } from '../../protocol/records.ts';
 import type { TreeNode } from '../data-tree.ts';
 import { CorruptLogError } from './log-format.ts';
 
 // A snapshot is a header and chunks behind each other, ended by one that says how many nodes there must have been:
 //
-//   "HFSNAP01" | chunk | chunk | … | end
+//   "HFSNAP02" | chunk | chunk | … | end
 //   chunk:  int length | int checksum of the payload | payload
 //
 // It gets its name only when it is whole and on disk, so anything but a whole one is damage.
 
-const MAGIC = Buffer.from('HFSNAP01', 'latin1');
+const MAGIC = Buffer.from('HFSNAP02', 'latin1');
 const CHUNK_HEADER_BYTES = 8;
-/** Few enough to be written between two requests without anyone noticing. */
-const NODES_PER_CHUNK = 500;
+/** Little enough to be made between two requests without anyone noticing. */
+const CHUNK_NODES_MAX = 200;
+const CHUNK_BYTES_MAX = 128 * 1024;
 const kinds = { sessions: 1, nodes: 2, end: 3 } as const;
 
 export interface SavedSession {
@@ -31,49 +32,56 @@ export interface SavedSession {
 export interface SavedState {
   readonly zxid: bigint;
   readonly sessions: readonly SavedSession[];
-  readonly nodes: readonly (readonly [path: string, node: TreeNode])[];
+  readonly nodes: SavedNodes;
+}
+
+/** All nodes, given out one by one; each is used before the next is asked for. */
+export interface SavedNodes extends Iterable<readonly [path: string, node: TreeNode]> {
+  readonly nodeCount: number;
+  /** Nobody will ask for more. */
+  release(): void;
+}
+
+/** What a snapshot gave back. */
+export interface LoadedState {
+  readonly zxid: bigint;
+  readonly sessions: readonly SavedSession[];
+  readonly nodes: Map<string, TreeNode>;
 }
 
 const Session = record({ id: long, password: buffer, timeoutMs: int });
-const Node = record({
-  path: ustring,
-  data: buffer,
-  acl: vector(Acl),
-  czxid: long,
-  mzxid: long,
-  pzxid: long,
-  ctime: long,
-  mtime: long,
-  version: int,
-  createCount: int,
-  aversion: int,
-  owner: long,
-});
 const Sessions = record({ zxid: long, sessions: vector(Session) });
-const Nodes = vector(Node);
 const End = record({ nodeCount: int });
+const AclList = vector(Acl);
 
 /** The snapshot in pieces, to be written one after the other with time for others in between. */
 export function* encodeSnapshot({ zxid, sessions, nodes }: SavedState): Generator<Buffer> {
   yield MAGIC;
-  yield chunk(kinds.sessions, Sessions, { zxid, sessions });
-  for (let from = 0; from < nodes.length; from += NODES_PER_CHUNK) {
-    const part = nodes.slice(from, from + NODES_PER_CHUNK).map(([path, node]) => ({
-      ...node,
-      path,
-      ctime: BigInt(node.ctimeMs),
-      mtime: BigInt(node.mtimeMs),
-    }));
-    yield chunk(kinds.nodes, Nodes, part);
+  yield chunk(kinds.sessions, (out) => Sessions.write(out, { zxid, sessions }));
+  const acls = new Map<string, number>();
+  const walk = nodes[Symbol.iterator]();
+  for (let more = true; more; ) {
+    yield chunk(kinds.nodes, (out) => {
+      for (let count = 0; count < CHUNK_NODES_MAX && out.byteLength < CHUNK_BYTES_MAX; count++) {
+        // Asked for here and nowhere else: what was given out may change as soon as others have their turn.
+        const next = walk.next();
+        if (next.done) {
+          more = false;
+          return;
+        }
+        writeNode(out, next.value[0], next.value[1], acls);
+      }
+    });
   }
-  yield chunk(kinds.end, End, { nodeCount: nodes.length });
+  yield chunk(kinds.end, (out) => End.write(out, { nodeCount: nodes.nodeCount }));
 }
 
 /** @throws CorruptLogError unless it is whole. */
-export function decodeSnapshot(file: string, content: Buffer): SavedState {
+export function decodeSnapshot(file: string, content: Buffer): LoadedState {
   const corrupt = (offset: number, reason: string) => new CorruptLogError(file, offset, reason);
   if (!content.subarray(0, MAGIC.byteLength).equals(MAGIC)) throw corrupt(0, 'it is not a snapshot');
   const nodes = new Map<string, TreeNode>();
+  const acls: (readonly Acl[])[] = [];
   let head: { readonly zxid: bigint; readonly sessions: readonly SavedSession[] } | undefined;
   for (let at = MAGIC.byteLength; ; ) {
     const payload = payloadAt(content, at);
@@ -82,13 +90,13 @@ export function decodeSnapshot(file: string, content: Buffer): SavedState {
     try {
       const kind = input.int();
       if (kind === kinds.sessions) head = Sessions.read(input) as typeof head;
-      else if (kind === kinds.nodes)
-        for (const saved of Nodes.read(input)) nodes.set(saved.path, toNode(saved));
+      else if (kind === kinds.nodes) while (input.remaining > 0) readNode(input, nodes, acls);
       else if (kind === kinds.end) {
         const { nodeCount } = End.read(input);
         if (nodeCount !== nodes.size || !head) throw corrupt(at, `${nodes.size} nodes of ${nodeCount}`);
-        linkChildren(nodes);
-        return { ...head, nodes: [...nodes] };
+        const orphan = linkChildren(nodes);
+        if (orphan !== undefined) throw corrupt(at, `${orphan} has no parent`);
+        return { ...head, nodes };
       } else throw corrupt(at, `a chunk of kind ${kind}`);
     } catch (error) {
       if (error instanceof ProtocolError) throw corrupt(at, error.message);
@@ -98,15 +106,15 @@ export function decodeSnapshot(file: string, content: Buffer): SavedState {
   }
 }
 
-function chunk<T>(kind: number, codec: Codec<T>, value: T): Buffer {
+function chunk(kind: number, write: (out: JuteWriter) => void): Buffer {
   const out = new JuteWriter();
+  for (let word = 0; word < CHUNK_HEADER_BYTES / 4; word++) out.int(0); // Filled in below.
   out.int(kind);
-  codec.write(out, value);
-  const payload = out.take();
-  const header = Buffer.allocUnsafe(CHUNK_HEADER_BYTES);
-  header.writeInt32BE(payload.byteLength, 0);
-  header.writeUInt32BE(checksum(payload), 4);
-  return Buffer.concat([header, payload]);
+  write(out);
+  const bytes = out.take();
+  bytes.writeInt32BE(bytes.byteLength - CHUNK_HEADER_BYTES, 0);
+  bytes.writeUInt32BE(checksum(bytes.subarray(CHUNK_HEADER_BYTES)), 4);
+  return bytes;
 }
 
 function payloadAt(content: Buffer, at: number): Buffer | undefined {
@@ -118,18 +126,67 @@ function payloadAt(content: Buffer, at: number): Buffer | undefined {
   return checksum(payload) === content.readUInt32BE(at + 4) ? payload : undefined;
 }
 
-function toNode(saved: ReturnType<typeof Node.read>): TreeNode {
-  const { path: _path, ctime, mtime, ...rest } = saved;
-  return { ...rest, ctimeMs: Number(ctime), mtimeMs: Number(mtime), children: undefined };
+// A node is written out by hand, since there may be a million of them. Most share a few access lists: each of those is
+// numbered, and written where its number is used first.
+
+function writeNode(out: JuteWriter, path: string, node: TreeNode, acls: Map<string, number>): void {
+  out.ustring(path);
+  out.buffer(node.data);
+  const key = JSON.stringify(node.acl);
+  const number = acls.get(key);
+  out.int(number ?? acls.size);
+  if (number === undefined) {
+    acls.set(key, acls.size);
+    AclList.write(out, node.acl);
+  }
+  out.long(node.czxid);
+  out.long(node.mzxid);
+  out.long(node.pzxid);
+  out.long(BigInt(node.ctimeMs));
+  out.long(BigInt(node.mtimeMs));
+  out.int(node.version);
+  out.int(node.createCount);
+  out.int(node.aversion);
+  out.long(node.owner);
 }
 
-/** Which children a node has is not saved: their paths say it. */
-function linkChildren(nodes: Map<string, TreeNode>): void {
+function readNode(input: JuteReader, nodes: Map<string, TreeNode>, acls: (readonly Acl[])[]): void {
+  const path = input.ustring();
+  if (path === null) throw new ProtocolError('a node without a path');
+  const data = input.buffer();
+  const number = input.int();
+  if (number === acls.length) acls.push(AclList.read(input));
+  const acl = acls[number];
+  if (!acl) throw new ProtocolError(`an access list of number ${number}`);
+  const czxid = input.long();
+  const mzxid = input.long();
+  const pzxid = input.long();
+  nodes.set(path, {
+    data,
+    acl,
+    czxid,
+    // The same number is the same object, as in a node that has not changed since it was made.
+    mzxid: mzxid === czxid ? czxid : mzxid,
+    pzxid: pzxid === czxid ? czxid : pzxid,
+    ctimeMs: Number(input.long()),
+    mtimeMs: Number(input.long()),
+    version: input.int(),
+    createCount: input.int(),
+    aversion: input.int(),
+    owner: input.long(),
+    children: undefined,
+    stamp: 0,
+  });
+}
+
+/** Which children a node has is not saved: their paths say it. Returns a path without a parent, if there is one. */
+function linkChildren(nodes: ReadonlyMap<string, TreeNode>): string | undefined {
   for (const path of nodes.keys()) {
     if (path === '/') continue;
     const parent = nodes.get(parentOf(path));
-    if (!parent) throw new CorruptLogError('snapshot', 0, `${path} has no parent`);
+    if (!parent) return path;
     parent.children ??= new Set();
     parent.children.add(nameOf(path));
   }
+  return undefined;
 }

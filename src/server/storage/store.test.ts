@@ -1,276 +1,206 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
 import { seededRandom } from '../../base/random.ts';
 import { SimulatedFolder } from '../../testing/simulated-folder.ts';
-import { type DataTree, statOf } from '../data-tree.ts';
-import type { Transaction } from '../transaction.ts';
-import { CorruptLogError } from './log-format.ts';
-import type { SavedSession } from './snapshot-format.ts';
-import { type Recovered, Store, type StoreOwner } from './store.ts';
+import { CorruptLogError, decodeLog, encodeBatch, encodeLogHeader, LOG_HEADER_BYTES } from './log-format.ts';
+import { OPEN_ACL, open } from './store.test-data.ts';
 
-const OPEN_ACL = [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }];
+const FIRST_LOG = 'log.0000000100000000';
 
-/** A server's worth of state, and what it has been promised. */
-class Owner implements StoreOwner {
-  readonly tree: DataTree;
-  readonly sessions: Map<bigint, SavedSession>;
-  zxid: bigint;
-  /** The first number this life may use. */
-  readonly nextZxid: bigint;
-  durableZxid = 0n;
-  failure: Error | undefined;
-
-  constructor({ tree, sessions, zxid, usedZxid }: Recovered) {
-    this.nextZxid = (((usedZxid >> 32n) + 1n) << 32n) + 1n;
-    this.tree = tree;
-    this.sessions = new Map(sessions);
-    this.zxid = zxid;
-  }
-
-  durable(zxid: bigint): void {
-    this.durableZxid = zxid;
-  }
-  storeFailed(error: Error): void {
-    this.failure = error;
-  }
-  state() {
-    const nodes = [...this.tree.entries()].map(([path, node]) => [path, { ...node }] as const);
-    return { zxid: this.zxid, sessions: [...this.sessions.values()], nodes };
-  }
-
-  perform(transaction: Transaction): Transaction {
-    this.zxid = transaction.zxid;
-    if (transaction.kind === 'open-session') {
-      const { sessionId: id, password, timeoutMs } = transaction;
-      this.sessions.set(id, { id, password, timeoutMs });
-    } else {
-      if (transaction.kind === 'close-session') this.sessions.delete(transaction.sessionId);
-      for (const change of transaction.changes) this.tree.apply(change, transaction);
-    }
-    return transaction;
-  }
-}
-
-/** Mixed transactions, each of a kind that follows from the ones before. */
-function* traffic(from: bigint): Generator<Transaction> {
-  const life = from >> 32n;
-  for (let index = 0, zxid = from; ; index++) {
-    const moment = { zxid: zxid++, timeMs: 1_000 + index };
-    const session = BigInt(index - (index % 5)) + (life << 20n) + (1n << 56n);
-    const path = `/n-${life}-${index - (index % 5)}`;
-    switch (index % 5) {
-      case 0:
-        yield {
-          ...moment,
-          kind: 'open-session',
-          sessionId: session,
-          password: Buffer.alloc(16, index),
-          timeoutMs: 4_000,
-        };
-        break;
-      case 1: {
-        const data = index % 2 === 0 ? null : Buffer.alloc(index % 90, 'x');
-        const create = { kind: 'create', data, acl: OPEN_ACL } as const;
-        const changes = [
-          { ...create, path, owner: 0n },
-          { ...create, path: `${path}-e`, owner: session },
-        ];
-        yield { ...moment, kind: 'tree', changes };
-        break;
-      }
-      case 2:
-        yield {
-          ...moment,
-          kind: 'tree',
-          changes: [{ kind: 'set-data', path, data: Buffer.from('né'), version: 1 }],
-        };
-        break;
-      case 3:
-        yield { ...moment, kind: 'tree', changes: [{ kind: 'set-acl', path, acl: OPEN_ACL, aversion: 1 }] };
-        break;
-      default:
-        yield {
-          ...moment,
-          kind: 'close-session',
-          sessionId: session,
-          changes: [{ kind: 'delete', path: `${path}-e` }],
-        };
-    }
-  }
-}
-
-const picture = ({ tree, sessions, zxid }: Pick<Owner, 'tree' | 'sessions' | 'zxid'>) => ({
-  zxid,
-  sessions: [...sessions.values()].sort((a, b) => Number(a.id - b.id)),
-  nodes: [...tree.entries()]
-    .map(([path, node]) => ({
-      path,
-      data: node.data && Buffer.from(node.data),
-      acl: node.acl,
-      stat: statOf(node),
-    }))
-    .sort((a, b) => (a.path < b.path ? -1 : 1)),
-});
-
-async function open(folder: SimulatedFolder, logBytesMax = 1 << 20) {
-  const { store, recovered } = await Store.open(folder, {
-    clock: systemClock,
-    log: silentLog,
-    logBytesMax,
-    firstZxid: (last) => ((last >> 32n) + 1n) << 32n,
-  });
-  const owner = new Owner(recovered);
-  store.serve(owner);
-  return { store, owner };
-}
-
-/** A folder with the log of `count` transactions, and the state after each. */
-async function logged(count: number) {
+/** A folder with the log of `count` transactions, each a batch of its own, and the state after each. */
+async function logged(count: number, logBytesMax?: number) {
   const folder = new SimulatedFolder();
-  const { store, owner } = await open(folder);
-  const pictures = [picture(owner)];
-  const sizes: number[] = [];
-  const [name] = [...folder.files.keys()];
-  for (const transaction of traffic((1n << 32n) + 1n)) {
-    sizes.push(folder.files.get(name!)!.content.byteLength);
-    if (pictures.length > count) break;
-    store.append(owner.perform(transaction));
-    await store.close();
-    pictures.push(picture(owner));
+  const { store, owner } = await open(folder, logBytesMax);
+  const random = seededRandom(count);
+  const pictures = [owner.picture()];
+  const sizes = [LOG_HEADER_BYTES];
+  for (let index = 0; index < count; index++) {
+    store.append(owner.perform(owner.next(random)));
+    await store.settled();
+    pictures.push(owner.picture());
+    sizes.push(folder.files.get(FIRST_LOG)?.content.byteLength ?? 0);
   }
-  return { folder, name: name!, pictures, sizes };
+  return { folder, pictures, sizes };
 }
 
-describe('a log', () => {
+const namesOf = (folder: SimulatedFolder, kind: string) =>
+  [...folder.files.keys()].filter((name) => name.startsWith(`${kind}.`)).sort();
+
+function flip(folder: SimulatedFolder, name: string, at: number): SimulatedFolder {
+  const damaged = folder.copy();
+  damaged.files.get(name)!.content[at]! ^= 0x40;
+  return damaged;
+}
+
+describe('a log', { timeout: 60_000 }, () => {
   test('gives back what was put into it, and goes on with higher numbers', async () => {
     const { folder, pictures } = await logged(50);
     const { owner } = await open(folder);
-    expect(picture(owner)).toEqual(pictures.at(-1));
-    const names = [...folder.files.keys()].sort();
-    expect(names).toEqual(['log.0000000100000000', 'log.0000000200000000']);
+    expect(owner.picture()).toBe(pictures.at(-1));
+    expect([...folder.files.keys()].sort()).toEqual([FIRST_LOG, 'log.0000000200000000']);
   });
 
   test('cut off at any byte gives back every transaction that is wholly before it', async () => {
-    const { folder, name, pictures, sizes } = await logged(20);
-    const { content } = folder.files.get(name)!;
+    const { folder, pictures, sizes } = await logged(15);
+    const { content } = folder.files.get(FIRST_LOG)!;
     for (let bytes = 0; bytes <= content.byteLength; bytes++) {
       const damaged = folder.copy();
-      await damaged.truncate(name, bytes);
+      await damaged.truncate(FIRST_LOG, bytes);
       const { owner } = await open(damaged);
       const whole = sizes.filter((size) => size <= bytes).length - 1;
-      expect(picture(owner), `cut at ${bytes}`).toEqual(pictures[Math.max(0, whole)]);
+      expect(owner.picture(), `cut at ${bytes}`).toBe(pictures[Math.max(0, whole)]);
     }
   });
 
   test('with any byte flipped is refused, or gives back everything before the damaged end', async () => {
-    const { folder, name, pictures, sizes } = await logged(20);
-    const { content } = folder.files.get(name)!;
-    const lastRecordAt = sizes.at(-2)!;
-    for (let at = 0; at < content.byteLength; at++) {
-      const damaged = folder.copy();
-      damaged.files.get(name)!.content[at]! ^= 0x40;
-      const opening = open(damaged);
-      if (at < lastRecordAt) {
+    const { folder, pictures, sizes } = await logged(15);
+    const lastBatchAt = sizes.at(-2)!;
+    for (let at = 0; at < sizes.at(-1)!; at++) {
+      const opening = open(flip(folder, FIRST_LOG, at));
+      if (at < lastBatchAt) {
         await expect(opening, `flipped at ${at}`).rejects.toBeInstanceOf(CorruptLogError);
       } else {
-        expect(picture((await opening).owner), `flipped at ${at}`).toEqual(pictures.at(-2));
+        expect((await opening).owner.picture(), `flipped at ${at}`).toBe(pictures.at(-2));
       }
     }
   });
 
   test('names the file and the offset of the damage', async () => {
-    const { folder, name, sizes } = await logged(20);
-    folder.files.get(name)!.content[sizes[5]! + 20]! ^= 1;
-    await expect(open(folder)).rejects.toMatchObject({
-      file: name,
+    const { folder, sizes } = await logged(20);
+    await expect(open(flip(folder, FIRST_LOG, sizes[5]! + 20))).rejects.toMatchObject({
+      code: 'HOLDFAST_CORRUPT_LOG',
+      file: FIRST_LOG,
       offset: sizes[5],
-      message: expect.stringContaining(`${name} is damaged at byte ${sizes[5]}`),
+      message: `${FIRST_LOG} is damaged at byte ${sizes[5]}: there is a good batch behind it, at byte ${sizes[6]}`,
     });
+  });
+
+  test('that is damaged at its end is refused if another goes on from there', async () => {
+    const { folder, sizes } = await logged(20);
+    await open(folder);
+    for (let at = sizes.at(-2)!; at < sizes.at(-1)!; at++) {
+      await expect(open(flip(folder, FIRST_LOG, at)), `flipped at ${at}`).rejects.toMatchObject({
+        file: FIRST_LOG,
+        offset: sizes.at(-2),
+      });
+    }
+  });
+
+  test('that is missing between others is missed', async () => {
+    const { folder } = await logged(20);
+    const second = await open(folder);
+    second.store.append(second.owner.perform(second.owner.next(seededRandom(1))));
+    await second.store.settled();
+    await open(folder);
+    await folder.remove('log.0000000200000000');
+    await expect(open(folder)).rejects.toMatchObject({ file: 'log.0000000300000000', offset: 0 });
+  });
+
+  test('takes no bytes that a client wrote for a batch of its own', () => {
+    const moment = { zxid: 1n, timeMs: 1 };
+    const withForged = (forgedSeed: number) => {
+      const data = encodeBatch(
+        [{ ...moment, kind: 'close-session', sessionId: 1n, changes: [] }],
+        forgedSeed,
+      ).bytes;
+      const changes = [{ kind: 'create', path: '/a', data, acl: OPEN_ACL, owner: 0n }] as const;
+      const header = { base: 0n, seed: 1 };
+      const batch = encodeBatch([{ ...moment, kind: 'tree', changes }], header.seed).bytes;
+      batch[0]! ^= 1; // Torn by a power cut.
+      const content = Buffer.concat([encodeLogHeader(header), batch]);
+      return () => decodeLog('log', content, header, () => {});
+    };
+    expect(withForged(2)()).toBe(LOG_HEADER_BYTES);
+    // With the seed, which no client knows, it would be one.
+    expect(withForged(1)).toThrow(CorruptLogError);
   });
 
   test('promises nothing before it is on disk, and shares one sync between the writes of a tick', async () => {
     const folder = new SimulatedFolder();
     const { store, owner } = await open(folder);
-    const [name] = [...folder.files.keys()];
-    const transactions = traffic((1n << 32n) + 1n);
-    for (let count = 0; count < 10; count++) store.append(owner.perform(transactions.next().value!));
+    const random = seededRandom(1);
+    const callsBefore = folder.calls.length;
+    for (let count = 0; count < 10; count++) store.append(owner.perform(owner.next(random)));
     expect(owner.durableZxid).toBe(0n);
-    await store.close();
+    await store.settled();
     expect(owner.durableZxid).toBe((1n << 32n) + 10n);
-    const file = folder.files.get(name!)!;
-    expect(file.durableBytes).toBe(file.content.byteLength);
+    expect(folder.calls.slice(callsBefore).map(({ kind }) => kind)).toEqual(['write', 'sync']);
   });
 
-  test.each(['writeError', 'syncError'] as const)(
-    'that fails (%s) says so and promises nothing more',
-    async (fault) => {
-      const folder = new SimulatedFolder();
-      const { store, owner } = await open(folder);
-      const transactions = traffic((1n << 32n) + 1n);
-      folder[fault] = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
-      store.append(owner.perform(transactions.next().value!));
-      await store.close();
-      expect(owner.failure).toMatchObject({ code: 'ENOSPC' });
-      store.append(owner.perform(transactions.next().value!));
-      await store.close();
-      expect(owner.durableZxid).toBe(0n);
-    },
-  );
-});
-
-describe('a snapshot', () => {
-  test('replaces the logs before it, and gives back the same', async () => {
+  test('is given up where it is when the store is closed', async () => {
     const folder = new SimulatedFolder();
-    const { store, owner } = await open(folder, 2_000);
-    for (const transaction of traffic((1n << 32n) + 1n)) {
-      if (transaction.zxid > (1n << 32n) + 200n) break;
-      store.append(owner.perform(transaction));
-      if (transaction.zxid % 7n === 0n) await store.close();
-    }
+    const { store, owner } = await open(folder, 300);
+    const random = seededRandom(1);
+    for (let count = 0; count < 30; count++) store.append(owner.perform(owner.next(random)));
     await store.close();
-    const names = [...folder.files.keys()].sort();
-    expect(names.filter((name) => name.startsWith('snapshot.'))).toHaveLength(1);
-    expect(names.filter((name) => name.startsWith('log.')).length).toBeLessThanOrEqual(2);
-    expect(picture((await open(folder)).owner)).toEqual(picture(owner));
-  });
-
-  test('that is damaged anywhere is refused', async () => {
-    const folder = new SimulatedFolder();
-    const { store, owner } = await open(folder, 500);
-    for (const transaction of traffic((1n << 32n) + 1n)) {
-      if (transaction.zxid > (1n << 32n) + 30n) break;
-      store.append(owner.perform(transaction));
-      await store.close();
-    }
-    const name = [...folder.files.keys()].find((file) => file.startsWith('snapshot.'))!;
-    const { content } = folder.files.get(name)!;
-    for (let at = 0; at < content.byteLength; at += 3) {
-      const damaged = folder.copy();
-      damaged.files.get(name)!.content[at]! ^= 0x10;
-      await expect(open(damaged), `flipped at ${at}`).rejects.toBeInstanceOf(CorruptLogError);
-    }
+    expect(owner.durableZxid).toBe([...owner.history.keys()].at(-1));
+    expect((await open(folder)).owner.picture()).toBe(owner.picture());
   });
 });
 
-describe('a power cut', () => {
-  test('loses nothing that was promised, over many lives', async () => {
-    for (let seed = 1; seed <= 60; seed++) {
-      const random = seededRandom(seed);
-      const folder = new SimulatedFolder();
-      let promised = 0n;
-      for (let life = 0; life < 4; life++) {
-        const { store, owner } = await open(folder, 1_500);
-        expect(owner.zxid, `seed ${seed}, life ${life}`).toBeGreaterThanOrEqual(promised);
-        const transactions = traffic(owner.nextZxid);
-        for (let count = random.u32() % 60; count > 0; count--) {
-          const transaction = transactions.next().value!;
-          store.append(owner.perform(transaction));
-          if (random.u32() % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
-        }
-        promised = owner.durableZxid > promised ? owner.durableZxid : promised;
-        folder.powerCut(random);
-      }
+describe('a snapshot', { timeout: 60_000 }, () => {
+  test('replaces the logs before the one before it, and gives back the same', async () => {
+    const { folder, pictures } = await logged(200, 2_000);
+    expect(namesOf(folder, 'snapshot')).toHaveLength(2);
+    expect(namesOf(folder, 'log')).toHaveLength(2);
+    expect((await open(folder)).owner.picture()).toBe(pictures.at(-1));
+  });
+
+  test('and the logs after it give back what all logs from the beginning do', async () => {
+    const folder = new SimulatedFolder();
+    folder.remove = async () => {};
+    const { store, owner } = await open(folder, 3_000);
+    const random = seededRandom(3);
+    for (let index = 0; index < 300; index++) {
+      store.append(owner.perform(owner.next(random)));
+      if (index % 7 === 0) await store.settled();
     }
+    await store.settled();
+    const withoutSnapshots = folder.copy();
+    const snapshots = namesOf(folder, 'snapshot');
+    expect(snapshots.length).toBeGreaterThan(5);
+    for (const name of snapshots) await withoutSnapshots.remove(name);
+    expect((await open(folder)).owner.picture()).toBe(owner.picture());
+    expect((await open(withoutSnapshots)).owner.picture()).toBe(owner.picture());
+  });
+
+  test('that is damaged anywhere is left out: the one before it and the logs have the same', async () => {
+    const { folder, pictures } = await logged(20, 500);
+    const name = namesOf(folder, 'snapshot').at(-1)!;
+    for (let at = 0; at < folder.files.get(name)!.content.byteLength; at++) {
+      const damaged = flip(folder, name, at);
+      expect((await open(damaged)).owner.picture(), `flipped at ${at}`).toBe(pictures.at(-1));
+      expect(namesOf(damaged, 'damaged')).toEqual([`damaged.${name}`]);
+    }
+  });
+
+  test('cut off anywhere is left out as well', async () => {
+    const { folder, pictures } = await logged(20, 500);
+    const name = namesOf(folder, 'snapshot').at(-1)!;
+    for (let bytes = 0; bytes < folder.files.get(name)!.content.byteLength; bytes += 7) {
+      const damaged = folder.copy();
+      await damaged.truncate(name, bytes);
+      expect((await open(damaged)).owner.picture(), `cut at ${bytes}`).toBe(pictures.at(-1));
+    }
+  });
+
+  test('that is damaged is refused, naming the place, if the logs do not reach back behind it', async () => {
+    const { folder } = await logged(20, 500);
+    const [older, newer] = namesOf(folder, 'snapshot') as [string, string];
+    await folder.remove(older);
+    const { content } = folder.files.get(newer)!;
+    for (let at = 0; at < content.byteLength; at += 3) {
+      const damaged = flip(folder, newer, at);
+      await expect(open(damaged), `flipped at ${at}`).rejects.toMatchObject({
+        code: 'HOLDFAST_CORRUPT_LOG',
+        file: newer,
+      });
+    }
+  });
+
+  test('that is damaged is refused if the log that was begun with it is gone', async () => {
+    const { folder } = await logged(20, 500);
+    const name = namesOf(folder, 'snapshot').at(-1)!;
+    await folder.remove(namesOf(folder, 'log').at(-1)!);
+    await expect(open(flip(folder, name, 50))).rejects.toBeInstanceOf(CorruptLogError);
   });
 });

@@ -1,69 +1,80 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Cancel, Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { DataTree } from '../data-tree.ts';
+import type { Random } from '../../base/random.ts';
 import type { Journal, Transaction } from '../transaction.ts';
+import { kindOf, nameOf, zxidOf } from './file-names.ts';
 import type { AppendFile, Folder } from './folder.ts';
-import { CorruptLogError, decodeLog, encodeTransaction, logHeader } from './log-format.ts';
-import { decodeSnapshot, encodeSnapshot, type SavedSession, type SavedState } from './snapshot-format.ts';
+import { encodeBatch, encodeLogHeader, LOG_HEADER_BYTES } from './log-format.ts';
+import { type Recovered, recover } from './recover.ts';
+import { encodeSnapshot, type SavedState } from './snapshot-format.ts';
+import { SLOW_SYNC_MS, StoreStatistics } from './store-statistics.ts';
 
 export interface StoreOptions {
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   /** A log that has grown to this is followed by another, and by a snapshot. */
   readonly logBytesMax: number;
-}
-
-/** What was there when the folder was opened. */
-export interface Recovered {
-  readonly tree: DataTree;
-  readonly sessions: ReadonlyMap<bigint, SavedSession>;
-  /** The newest transaction that is on disk; 0n for an empty folder. */
-  readonly zxid: bigint;
-  /** No number up to this one may be used again: a log was begun with it, though nothing of it may be left. */
-  readonly usedZxid: bigint;
 }
 
 /** Whom the store serves. */
 export interface StoreOwner {
   /** Everything up to this transaction is on disk. */
   durable(zxid: bigint): void;
-  /** The disk took no more: nothing after the last `durable` has been kept, and nothing will be. */
+  /** The disk took no more: nothing after the last `durable` has been kept, and nothing will be until it is mended. */
   storeFailed(error: Error): void;
+  /** The disk takes transactions again. */
+  storeMended(): void;
   /** Everything that is to be kept, as of now; later changes must not show in it. */
   state(): SavedState;
+  /** Uses up a number that no transaction has. */
+  takeZxid(): bigint;
 }
 
-const TEMPORARY = 'snapshot.tmp';
+const SNAPSHOT_BEING_WRITTEN = 'snapshot.tmp';
+const PROBE = 'probe.tmp';
+/** More than a header, so that a disk with room for nothing else is not taken for one that takes transactions. */
+const PROBE_BYTES = 64 * 1024;
+const PROBE_AFTER_MS = 1_000;
+/** Synced in steps: one long sync at the end would make the log's own wait for it. */
+const SNAPSHOT_SYNC_BYTES = 4 * 1024 * 1024;
+
+/** A snapshot that is being written. */
+interface SnapshotInProgress {
+  readonly state: SavedState;
+  /** The newest transaction it shows. */
+  readonly shown: bigint;
+  /** What it shows was taken back, or nobody waits for it any more: it must not get its name. */
+  abandoned: boolean;
+}
 
 /**
- * Keeps transactions in a folder: appended to a log, many in one write and one fsync, told to the owner only then.
+ * Keeps transactions in a folder: appended to a log, many in one write and one sync, told to the owner only then.
  * A log that has grown long is followed by another and by a snapshot, written while service goes on.
+ *
+ * When a write or a sync fails, nobody knows what that file has. It is never written or synced again: the store looks
+ * from time to time whether the disk takes files, and then begins another log, which says what it goes on from.
  */
 export class Store implements Journal {
+  readonly statistics = new StoreStatistics();
   readonly #folder: Folder;
   readonly #options: StoreOptions;
   #owner: StoreOwner | undefined;
-  #file: AppendFile;
-  #fileName: string;
-  #fileBytes: number;
+  #log: OpenLog;
   #waiting: Transaction[] = [];
   #pumping: Promise<void> | undefined;
+  #snapshot: SnapshotInProgress | undefined;
   #snapshotting: Promise<void> | undefined;
   #durableZxid: bigint;
   #failed = false;
+  #closed = false;
+  #cancelProbe: Cancel | undefined;
+  #probing: Promise<void> = Promise.resolve();
 
-  private constructor(
-    folder: Folder,
-    options: StoreOptions,
-    file: AppendFile,
-    fileName: string,
-    zxid: bigint,
-  ) {
+  private constructor(folder: Folder, options: StoreOptions, log: OpenLog, zxid: bigint) {
     this.#folder = folder;
     this.#options = options;
-    this.#file = file;
-    this.#fileName = fileName;
-    this.#fileBytes = logHeader().byteLength;
+    this.#log = log;
     this.#durableZxid = zxid;
   }
 
@@ -77,10 +88,12 @@ export class Store implements Journal {
     folder: Folder,
     options: StoreOptions & { firstZxid(last: bigint): bigint },
   ): Promise<{ store: Store; recovered: Recovered }> {
-    const recovered = await recover(folder);
-    const fileName = nameOf('log', options.firstZxid(recovered.usedZxid));
-    const file = await newLog(folder, fileName);
-    return { store: new Store(folder, options, file, fileName, recovered.zxid), recovered };
+    const recovered = await recover(folder, options.log);
+    await folder.remove(SNAPSHOT_BEING_WRITTEN);
+    await folder.remove(PROBE);
+    const name = nameOf('log', options.firstZxid(recovered.usedZxid));
+    const log = await OpenLog.create(folder, name, { base: recovered.zxid, seed: options.random.u32() });
+    return { store: new Store(folder, options, log, recovered.zxid), recovered };
   }
 
   serve(owner: StoreOwner): void {
@@ -91,7 +104,7 @@ export class Store implements Journal {
     if (this.#failed) return;
     this.#waiting.push(transaction);
     if (this.#pumping !== undefined) return;
-    // Behind the input, so that what several clients wrote at the same time shares one fsync.
+    // Behind the input that is there by now, so that all writes of it share one sync.
     this.#pumping = new Promise((resolve) => {
       this.#options.clock.afterInput(() => {
         this.#pump().then(resolve, resolve);
@@ -99,25 +112,33 @@ export class Store implements Journal {
     });
   }
 
-  /** Resolves when everything taken on is on disk, or has failed. */
+  /** Resolves when everything taken on is on disk, or has failed, and no snapshot is being written. */
+  async settled(): Promise<void> {
+    while (this.#pumping ?? this.#snapshotting) {
+      await this.#pumping;
+      await this.#snapshotting;
+    }
+  }
+
+  /** Resolves when everything taken on is on disk, or has failed. A snapshot that is being written is given up. */
   async close(): Promise<void> {
-    await this.#pumping;
-    await this.#snapshotting;
-    await this.#file.close();
+    this.#closed = true;
+    this.#cancelProbe?.();
+    if (this.#snapshot) this.#snapshot.abandoned = true;
+    await this.settled();
+    await this.#probing;
+    await this.#log.file.close();
   }
 
   async #pump(): Promise<void> {
     try {
       while (this.#waiting.length > 0) {
-        const batch = this.#waiting;
-        this.#waiting = [];
-        const bytes = Buffer.concat(batch.map(encodeTransaction));
-        await this.#file.write(bytes);
-        await this.#file.sync();
-        this.#fileBytes += bytes.byteLength;
-        this.#durableZxid = batch.at(-1)!.zxid;
+        const written = await this.#append();
+        this.#durableZxid = this.#waiting[written - 1]!.zxid;
+        this.#waiting.splice(0, written);
         this.#owner?.durable(this.#durableZxid);
-        if (this.#fileBytes >= this.#options.logBytesMax && !this.#snapshotting) await this.#roll();
+        if (this.#log.bytes >= this.#options.logBytesMax && !this.#snapshot && !this.#closed)
+          await this.#roll();
       }
     } catch (error) {
       this.#fail(error as Error);
@@ -126,113 +147,206 @@ export class Store implements Journal {
     }
   }
 
-  /** After a failed write or fsync nobody knows what is on disk: nothing more is promised on top of it. */
-  #fail(error: Error): void {
-    this.#failed = true;
-    this.#waiting = [];
-    this.#options.log('error', 'the log cannot be written', { error });
-    this.#owner?.storeFailed(error);
+  /** Appends what fits into a batch, and returns how many of those that wait are on disk now. */
+  async #append(): Promise<number> {
+    const { clock, log } = this.#options;
+    const bytesBefore = this.#log.bytes;
+    const { count, syncMs } = await this.#log.append(this.#waiting, clock);
+    this.statistics.logBytes += this.#log.bytes - bytesBefore;
+    this.statistics.synced(syncMs);
+    if (syncMs >= SLOW_SYNC_MS) log('warn', 'the disk is slow', { syncMs: Math.round(syncMs) });
+    return count;
   }
 
+  // Snapshots
+
   async #roll(): Promise<void> {
-    const state = this.#owner?.state();
-    if (!state) return;
-    const previous = this.#file;
-    this.#fileName = nameOf('log', state.zxid + 1n);
-    this.#file = await newLog(this.#folder, this.#fileName);
-    this.#fileBytes = logHeader().byteLength;
-    await previous.close();
-    this.#snapshotting = this.#snapshot(state, this.#fileName).finally(() => {
+    const owner = this.#owner;
+    if (!owner) return;
+    const snapshot = {
+      state: owner.state(),
+      shown: this.#waiting.at(-1)?.zxid ?? this.#durableZxid,
+      abandoned: false,
+    };
+    try {
+      const previous = this.#log;
+      this.#log = await this.#nextLog(owner);
+      await previous.file.close().catch(() => {}); // Whatever it says, all of it is on disk.
+    } catch (error) {
+      snapshot.state.nodes.release();
+      throw error;
+    }
+    this.#snapshot = snapshot;
+    this.#snapshotting = this.#keepSnapshot(snapshot).finally(() => {
+      snapshot.state.nodes.release();
+      this.#snapshot = undefined;
       this.#snapshotting = undefined;
     });
   }
 
-  async #snapshot(state: SavedState, currentLog: string): Promise<void> {
+  async #nextLog(owner: StoreOwner): Promise<OpenLog> {
+    const name = nameOf('log', owner.takeZxid());
+    return OpenLog.create(this.#folder, name, { base: this.#durableZxid, seed: this.#options.random.u32() });
+  }
+
+  async #keepSnapshot(snapshot: SnapshotInProgress): Promise<void> {
+    const { clock, log } = this.#options;
     try {
-      await this.#folder.remove(TEMPORARY);
-      const file = await this.#folder.create(TEMPORARY);
-      for (const part of encodeSnapshot(state)) await file.write(part);
-      await file.sync();
-      await file.close();
+      await this.#folder.remove(SNAPSHOT_BEING_WRITTEN);
+      const startedAtMs = clock.nowMs();
+      const bytes = await this.#writeSnapshot(snapshot);
       // What it shows must be in the log first: a snapshot must never know more than was promised.
-      while (this.#durableZxid < state.zxid && !this.#failed && this.#pumping !== undefined)
-        await this.#pumping;
-      if (this.#durableZxid < state.zxid && this.#failed) return;
-      const name = nameOf('snapshot', state.zxid);
-      await this.#folder.rename(TEMPORARY, name);
-      for (const old of await this.#folder.list()) {
-        const kind = kindOf(old);
-        if ((kind === 'snapshot' && old < name) || (kind === 'log' && old < currentLog))
-          await this.#folder.remove(old);
+      while (this.#durableZxid < snapshot.shown && !snapshot.abandoned) await this.#pumping;
+      if (!snapshot.abandoned) {
+        const { zxid } = snapshot.state;
+        const name = nameOf('snapshot', zxid);
+        await this.#folder.rename(SNAPSHOT_BEING_WRITTEN, name);
+        const tookMs = clock.nowMs() - startedAtMs;
+        this.statistics.snapshotTaken({ zxid, wallMs: clock.wallMs(), bytes }, tookMs);
+        log('info', 'snapshot taken', { file: name, bytes, tookMs: Math.round(tookMs) });
+        await this.#removeOldFiles();
+        return;
       }
     } catch (error) {
       // The log is still whole: a snapshot that could not be written costs time at the next start, nothing else.
-      this.#options.log('warn', 'a snapshot could not be written', { error });
+      log('warn', 'a snapshot could not be written', { error });
+    }
+    await this.#folder.remove(SNAPSHOT_BEING_WRITTEN).catch(() => {});
+  }
+
+  /** Returns how long it has become. */
+  async #writeSnapshot(snapshot: SnapshotInProgress): Promise<number> {
+    const file = await this.#folder.create(SNAPSHOT_BEING_WRITTEN);
+    try {
+      let bytes = 0;
+      let unsyncedBytes = 0;
+      for (const part of encodeSnapshot(snapshot.state)) {
+        await file.write(part);
+        bytes += part.byteLength;
+        if (snapshot.abandoned) return bytes;
+        unsyncedBytes += part.byteLength;
+        if (unsyncedBytes < SNAPSHOT_SYNC_BYTES) continue;
+        await file.sync();
+        unsyncedBytes = 0;
+      }
+      await file.sync();
+      return bytes;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** The snapshot before the newest stays, with the logs that follow it, in case the newest is found to be damaged. */
+  async #removeOldFiles(): Promise<void> {
+    const names = (await this.#folder.list()).sort();
+    const snapshots = names.filter((name) => kindOf(name) === 'snapshot');
+    const kept = snapshots.at(-2);
+    if (kept === undefined) return;
+    const firstLog = nameOf('log', zxidOf(kept) + 1n);
+    for (const name of names) {
+      const kind = kindOf(name);
+      if ((kind === 'snapshot' && name < kept) || (kind === 'log' && name < firstLog))
+        await this.#folder.remove(name);
+    }
+  }
+
+  // Failure
+
+  /** After a failed write or sync nobody knows what is on disk: nothing more is promised on top of it. */
+  #fail(error: Error): void {
+    this.#failed = true;
+    this.#waiting = [];
+    if (this.#snapshot && this.#durableZxid < this.#snapshot.shown) this.#snapshot.abandoned = true;
+    this.#options.log('error', 'the log cannot be written: writes are refused', { error });
+    this.#owner?.storeFailed(error);
+    // As far as it goes: what was taken back should not come back if this process ends before another log is begun.
+    this.#probing = this.#log.giveUp();
+    this.#probeLater();
+  }
+
+  #probeLater(): void {
+    if (this.#closed) return;
+    const { clock } = this.#options;
+    this.#cancelProbe = clock.at(clock.nowMs() + PROBE_AFTER_MS, () => {
+      this.#probing = this.#probing.then(() => this.#probe());
+    });
+  }
+
+  async #probe(): Promise<void> {
+    try {
+      await this.#tryDisk();
+      const failed = this.#log;
+      this.#log = await this.#nextLog(this.#owner!);
+      await failed.file.close().catch(() => {});
+      this.#failed = false;
+      this.#options.log('warn', 'the log can be written again');
+      this.#owner!.storeMended();
+    } catch (error) {
+      this.#options.log('debug', 'the log can still not be written', { error });
+      this.#probeLater();
+    }
+  }
+
+  async #tryDisk(): Promise<void> {
+    try {
+      const file = await this.#folder.create(PROBE);
+      try {
+        await file.write(Buffer.alloc(PROBE_BYTES, 1));
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+    } finally {
+      await this.#folder.remove(PROBE);
     }
   }
 }
 
-async function recover(folder: Folder): Promise<Recovered> {
-  const names = (await folder.list()).sort();
-  const snapshot = names.filter((name) => kindOf(name) === 'snapshot').at(-1);
-  const saved = snapshot === undefined ? undefined : decodeSnapshot(snapshot, await folder.read(snapshot));
-  const tree = saved ? new DataTree(saved.nodes) : new DataTree();
-  const sessions = new Map<bigint, SavedSession>(saved?.sessions.map((session) => [session.id, session]));
-  let zxid = saved?.zxid ?? 0n;
-  const logs = names.filter((name) => kindOf(name) === 'log');
-  for (const [index, name] of logs.entries()) {
-    const content = await folder.read(name);
-    const { transactions, goodBytes } = decodeLog(name, content);
-    if (goodBytes < content.byteLength) {
-      if (index < logs.length - 1)
-        throw new CorruptLogError(name, goodBytes, 'it is cut off, but another log follows');
-      await folder.truncate(name, goodBytes);
-    }
-    for (const transaction of transactions) {
-      if (transaction.zxid <= zxid) continue; // In the snapshot already.
-      replay(transaction, tree, sessions);
-      zxid = transaction.zxid;
-    }
-    if (goodBytes === 0) await folder.remove(name); // Cut off in its very header: it holds nothing, and its name is free.
+/** The log that is being written. */
+class OpenLog {
+  readonly file: AppendFile;
+  /** How long it is, as far as it is known to be on disk. */
+  bytes = LOG_HEADER_BYTES;
+  readonly #seed: number;
+
+  private constructor(file: AppendFile, seed: number) {
+    this.file = file;
+    this.#seed = seed;
   }
-  let usedZxid = zxid;
-  for (const name of logs) {
-    const begunWith = BigInt(`0x${name.slice('log.'.length)}`);
-    if (begunWith > usedZxid) usedZxid = begunWith;
-  }
-  return { tree, sessions, zxid, usedZxid };
-}
 
-function replay(transaction: Transaction, tree: DataTree, sessions: Map<bigint, SavedSession>): void {
-  switch (transaction.kind) {
-    case 'open-session': {
-      const { sessionId: id, password, timeoutMs } = transaction;
-      sessions.set(id, { id, password, timeoutMs });
-      return;
+  static async create(
+    folder: Folder,
+    name: string,
+    header: { readonly base: bigint; readonly seed: number },
+  ): Promise<OpenLog> {
+    const file = await folder.create(name);
+    try {
+      await file.write(encodeLogHeader(header));
+      await file.sync();
+    } catch (error) {
+      // It holds nothing, and would be in the way of nothing; but there would be one more with each attempt.
+      await file.close().catch(() => {});
+      await folder.remove(name).catch(() => {});
+      throw error;
     }
-    case 'close-session':
-      sessions.delete(transaction.sessionId);
-      for (const change of transaction.changes) tree.apply(change, transaction);
-      return;
-    case 'tree':
-      for (const change of transaction.changes) tree.apply(change, transaction);
-      return;
+    return new OpenLog(file, header.seed);
   }
-}
 
-async function newLog(folder: Folder, name: string): Promise<AppendFile> {
-  const file = await folder.create(name, { syncedWrites: true });
-  await file.write(logHeader());
-  await file.sync();
-  return file;
-}
+  /** Appends the first of these, as many as make a batch: how many are on disk now, and how long the disk took. */
+  async append(
+    transactions: readonly Transaction[],
+    clock: Clock,
+  ): Promise<{ readonly count: number; readonly syncMs: number }> {
+    const { bytes, count } = encodeBatch(transactions, this.#seed);
+    await this.file.write(bytes);
+    const startedAtMs = clock.nowMs();
+    await this.file.sync();
+    this.bytes += bytes.byteLength;
+    return { count, syncMs: clock.nowMs() - startedAtMs };
+  }
 
-/** Names sort as their transactions do. */
-function nameOf(kind: 'log' | 'snapshot', zxid: bigint): string {
-  return `${kind}.${zxid.toString(16).padStart(16, '0')}`;
-}
-
-function kindOf(name: string): 'log' | 'snapshot' | undefined {
-  const match = /^(log|snapshot)\.[0-9a-f]{16}$/.exec(name);
-  return match?.[1] as 'log' | 'snapshot' | undefined;
+  /** Leaves off what is not known to be on disk. */
+  async giveUp(): Promise<void> {
+    await this.file.cut(this.bytes).catch(() => {});
+  }
 }

@@ -1,0 +1,238 @@
+import type { ProcessFacts } from '../base/process-facts.ts';
+import type { FourLetterWord } from './four-letter-words.ts';
+import type { Json, JsonObject } from './json-text.ts';
+import {
+  averageLatencyMs,
+  environmentOf,
+  operationLabel,
+  outstandingCount,
+  type Reported,
+  VERSION_TEXT,
+} from './reported.ts';
+import type { ServerConnection } from './server-connection.ts';
+import { monitorValues } from './server-metrics.ts';
+
+/** The times of one asking, and the facts of the process. */
+export interface AdminAsking {
+  readonly nowMs: number;
+  readonly wallMs: number;
+  processFacts(): ProcessFacts;
+}
+
+/** One command of ZooKeeper's AdminServer, with its field names. */
+export interface AdminCommand {
+  readonly name: string;
+  readonly otherNames: readonly string[];
+  /** The four-letter word that tells the same: who may not ask the one may not ask the other. */
+  readonly word: FourLetterWord;
+  report(server: Reported, asking: AdminAsking): JsonObject;
+}
+
+/**
+ * What may be asked. ZooKeeper's commands that reset counters are left out: a GET changes nothing here, whichever web
+ * page makes a browser send it.
+ */
+export const adminCommands: readonly AdminCommand[] = [
+  {
+    name: 'configuration',
+    otherNames: ['conf', 'config'],
+    word: 'conf',
+    report: ({ listening, limits, disk }) => ({
+      client_port: listening.port ?? -1,
+      data_dir: disk?.path ?? '',
+      data_log_dir: disk?.path ?? '',
+      tick_time: limits.tickMs,
+      max_client_cnxns: limits.connectionsPerAddressMax,
+      min_session_timeout: limits.sessionTimeoutMsMin,
+      max_session_timeout: limits.sessionTimeoutMsMax,
+      server_id: 0,
+      client_port_listen_backlog: -1,
+    }),
+  },
+  {
+    name: 'connections',
+    otherNames: ['cons'],
+    word: 'cons',
+    report: (server, asking) => connectionLists(server, (connection) => connectionDetail(connection, asking)),
+  },
+  {
+    name: 'dirs',
+    otherNames: [],
+    word: 'dirs',
+    report: ({ disk }) => {
+      const bytes = disk?.bytes() ?? 0;
+      return { datadir_size: bytes, logdir_size: bytes };
+    },
+  },
+  {
+    name: 'dump',
+    otherNames: [],
+    word: 'dump',
+    report: ({ sessions, tree }) => ({
+      expiry_time_to_session_ids: Object.fromEntries(
+        sessions.buckets().map(([atMs, bucket]) => [atMs, [...bucket].map(({ id }) => id)]),
+      ),
+      session_id_to_ephemeral_paths: Object.fromEntries(
+        [...tree.sessionsWithEphemerals()].map(([id, paths]) => [id, [...paths]]),
+      ),
+    }),
+  },
+  {
+    name: 'environment',
+    otherNames: ['env', 'envi'],
+    word: 'envi',
+    report: (_server, { processFacts }) => environmentOf(processFacts()),
+  },
+  {
+    name: 'is_read_only',
+    otherNames: ['isro'],
+    word: 'isro',
+    report: ({ readOnly }) => ({ read_only: readOnly }),
+  },
+  {
+    name: 'last_snapshot',
+    otherNames: ['lsnp'],
+    word: 'srvr',
+    report: ({ disk }) => {
+      const last = disk?.statistics.lastSnapshot;
+      return {
+        zxid: BigInt.asUintN(64, last?.zxid ?? -1n).toString(16),
+        timestamp: last ? Math.floor(last.wallMs / 1000) : -1,
+      };
+    },
+  },
+  {
+    name: 'monitor',
+    otherNames: ['mntr'],
+    word: 'mntr',
+    report: (server, { nowMs, processFacts }) => monitorValues(server, nowMs, processFacts()),
+  },
+  { name: 'ruok', otherNames: [], word: 'ruok', report: () => ({}) },
+  { name: 'server_stats', otherNames: ['srvr'], word: 'srvr', report: serverStats },
+  {
+    name: 'stats',
+    otherNames: ['stat'],
+    word: 'stat',
+    report: (server, asking) => ({
+      ...serverStats(server, asking),
+      ...connectionLists(server, connectionBrief),
+    }),
+  },
+  {
+    name: 'watch_summary',
+    otherNames: ['wchs'],
+    word: 'wchs',
+    report: ({ watches }) => {
+      const watchers = new Set<ServerConnection>();
+      let pathCount = 0;
+      let watchCount = 0;
+      for (const [, watching] of watches.dataWatches()) {
+        pathCount++;
+        watchCount += watching.size;
+        for (const watcher of watching.keys()) watchers.add(watcher);
+      }
+      return { num_connections: watchers.size, num_paths: pathCount, num_total_watches: watchCount };
+    },
+  },
+  {
+    name: 'watches',
+    otherNames: ['wchc'],
+    word: 'wchc',
+    report: ({ watches }) => {
+      const paths = new Map<string, string[]>();
+      for (const [path, watching] of watches.dataWatches()) {
+        for (const watcher of watching.keys()) {
+          const id = String(sessionIdOf(watcher));
+          const known = paths.get(id);
+          if (known) known.push(path);
+          else paths.set(id, [path]);
+        }
+      }
+      return { session_id_to_watched_paths: Object.fromEntries(paths) };
+    },
+  },
+  {
+    name: 'watches_by_path',
+    otherNames: ['wchp'],
+    word: 'wchp',
+    report: ({ watches }) => ({
+      path_to_session_ids: Object.fromEntries(
+        [...watches.dataWatches()].map(([path, watching]) => [path, [...watching.keys()].map(sessionIdOf)]),
+      ),
+    }),
+  },
+];
+
+function serverStats(server: Reported, { nowMs }: AdminAsking): JsonObject {
+  const { statistics, connections, tree, disk } = server;
+  const { latencies } = statistics;
+  const folderBytes = disk?.bytes() ?? 0;
+  return {
+    version: VERSION_TEXT,
+    read_only: server.readOnly,
+    server_stats: {
+      packets_sent: statistics.sentCount,
+      packets_received: statistics.receivedCount,
+      fsync_threshold_exceed_count: disk?.statistics.slowSyncCount ?? 0,
+      data_dir_size: folderBytes,
+      log_dir_size: folderBytes,
+      provider_null: false,
+      server_state: server.readOnly ? 'read-only' : 'standalone',
+      last_processed_zxid: server.zxid,
+      outstanding_requests: outstandingCount(connections),
+      avg_latency: averageLatencyMs(statistics),
+      max_latency: latencies.maxMs,
+      min_latency: latencies.minMs,
+      num_alive_client_connections: connections.size,
+      uptime: Math.floor(nowMs - server.startedAtMs),
+    },
+    node_count: tree.nodeCount,
+  };
+}
+
+function connectionLists(
+  { connections, listening }: Reported,
+  show: (connection: ServerConnection) => JsonObject,
+): JsonObject {
+  const shown = Array.from(connections, show);
+  const secure = listening.securePort !== undefined;
+  return { connections: secure ? [] : shown, secure_connections: secure ? shown : [] };
+}
+
+const READS = 1;
+const READS_AND_WRITES = 5;
+
+function connectionBrief(connection: ServerConnection): JsonObject {
+  const { peer, link, heldCount, receivedCount, sentCount } = connection;
+  return {
+    remote_socket_address: `${peer.address}:${peer.port}`,
+    interest_ops: link.bufferedBytes > 0 ? READS_AND_WRITES : READS,
+    outstanding_requests: heldCount,
+    packets_received: receivedCount,
+    packets_sent: sentCount,
+  };
+}
+
+function connectionDetail(connection: ServerConnection, { nowMs, wallMs }: AdminAsking): JsonObject {
+  const { session, latencies } = connection;
+  const detail: Record<string, Json> = { ...connectionBrief(connection) };
+  if (!session) return detail;
+  return {
+    ...detail,
+    session_id: session.id,
+    last_operation: operationLabel(connection),
+    established: Math.round(wallMs - (nowMs - connection.openedAtMs)),
+    session_timeout: session.timeoutMs,
+    last_cxid: connection.lastXid,
+    last_zxid: connection.lastZxid,
+    last_response_time: Math.floor(connection.lastResponseAtMs),
+    last_latency: latencies.lastMs,
+    min_latency: latencies.minMs,
+    avg_latency: Math.floor(latencies.averageMs),
+    max_latency: latencies.maxMs,
+  };
+}
+
+function sessionIdOf({ session }: ServerConnection): bigint {
+  return session?.id ?? 0n;
+}

@@ -1,0 +1,96 @@
+import type { Clock } from '../base/clock.ts';
+import { type Log, silentLog } from '../base/log.ts';
+import { fraction, type Random } from '../base/random.ts';
+import { firstZxid, ServerCore } from '../server/server-core.ts';
+import type { ServerLimits } from '../server/server-limits.ts';
+import { Store } from '../server/storage/store.ts';
+import type { StoreStatistics } from '../server/storage/store-statistics.ts';
+import { Ticker } from '../server/ticker.ts';
+import type { ServerAddress } from '../session/session-io.ts';
+import type { SimulatedFolder } from './simulated-folder.ts';
+import type { SimulatedNetwork } from './simulated-network.ts';
+
+export interface SimulatedServerOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly network: SimulatedNetwork;
+  readonly address: ServerAddress;
+  readonly folder: SimulatedFolder;
+  readonly limits?: Partial<ServerLimits>;
+  /** A sync of the disk takes up to this long. */
+  readonly syncMsMax?: number;
+  /** Small ones make for many snapshots. */
+  readonly logBytesMax?: number;
+  readonly log?: Log;
+}
+
+/** A server in a simulated process, on a simulated network and disk. */
+export interface SimulatedServer {
+  readonly core: ServerCore;
+  readonly disk: StoreStatistics;
+  /** The process dies and the power goes: the folder that is left, for the next start. */
+  crash(): SimulatedFolder;
+}
+
+const LOG_BYTES_MAX = 16 * 1024;
+const SYNC_MS_MAX = 10;
+
+/** Starts a server on what its folder holds. Time must pass for it to start: its disk takes some. */
+export async function startSimulatedServer(options: SimulatedServerOptions): Promise<SimulatedServer> {
+  const { clock, random, network, address, folder, log = silentLog } = options;
+  slowDown(options);
+  const { store, recovered } = await Store.open(folder, {
+    clock,
+    random,
+    log,
+    logBytesMax: options.logBytesMax ?? LOG_BYTES_MAX,
+    firstZxid: (used) => firstZxid(clock.wallMs(), used),
+  });
+  const core = new ServerCore({
+    clock,
+    random,
+    log,
+    recovered,
+    journal: store,
+    ...(options.limits && { limits: options.limits }),
+  });
+  const ticker = new Ticker(core, clock);
+  store.serve({
+    durable: (zxid) => {
+      core.durable(zxid);
+      ticker.arm();
+    },
+    storeFailed: (error) => core.storeFailed(error),
+    storeMended: () => core.storeMended(),
+    takeZxid: () => core.takeZxid(),
+    state: () => core.state(),
+  });
+  const die = network.listen(address, {
+    accept: (link, peer) => core.accept(link, peer),
+    receive: (connection, chunk) => core.receive(connection, chunk),
+    closed: (connection) => core.closed(connection),
+    drained: (connection) => core.drained(connection),
+    stepped: () => ticker.arm(),
+  });
+  ticker.arm();
+  return {
+    core,
+    disk: store.statistics,
+    crash() {
+      ticker.stop();
+      die();
+      folder.stopAt = 0; // What the dead process had under way ends here.
+      return folder.afterPowerCut(random);
+    },
+  };
+}
+
+/** What is written and not synced yet is what a power cut may take: on a disk without delay there would be no such time. */
+function slowDown({ folder, clock, random, syncMsMax = SYNC_MS_MAX }: SimulatedServerOptions): void {
+  folder.pause = async ({ kind }) => {
+    if (kind !== 'sync') return;
+    await new Promise<void>((resolve) => {
+      clock.at(clock.nowMs() + fraction(random) * syncMsMax, resolve);
+    });
+  };
+}
