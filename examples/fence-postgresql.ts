@@ -29,7 +29,8 @@ export interface Database {
 
 /**
  * One row with its own fence. Comparing and writing are one statement: a writer that had to wait for a newer one's
- * commit has its condition looked at again, with the row as it is then.
+ * commit has its condition looked at again, with the row as it is then. Under `repeatable read` and above it fails with
+ * 40001 instead, and nothing is written either.
  */
 export async function updateBalance(
   db: Database,

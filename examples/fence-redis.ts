@@ -10,6 +10,9 @@ import { createClient } from 'redis';
  *
  * A number in Lua is a double: beyond 2^53 `tonumber` makes neighbours equal, and a late token would be let in. Tokens
  * are compared as text of one width instead, 19 digits, which is enough for 63 bits.
+ *
+ * Not promised: anything about a Redis that forgets. A replica that takes over may not have the newest fence, and an
+ * eviction or an expiry takes it away with the value; a late token is let in then.
  */
 export const FENCED_SET = `
   local function padded(digits)

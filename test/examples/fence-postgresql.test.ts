@@ -82,6 +82,21 @@ describe('a fence in PostgreSQL', () => {
     expect(await accountOf('blocked')).toEqual({ balance: 2n, fence: NEWER });
   });
 
+  test('writes nothing late under repeatable read either', async () => {
+    await putBalance(pool, 'repeatable', { balance: 1n, token: OLDER });
+    const [newer, late] = [await pool.connect(), await pool.connect()];
+    await newer.query('begin');
+    await putBalance(newer, 'repeatable', { balance: 2n, token: NEWER });
+    await late.query('begin isolation level repeatable read');
+    const writing = putBalance(late, 'repeatable', { balance: 3n, token: OLDER }).catch((error) => error);
+    await until('it waits for the row', async () => (await waitingCount()) === 1);
+    await newer.query('commit');
+    expect(await writing).toMatchObject({ code: '40001' });
+    await late.query('rollback');
+    for (const connection of [newer, late]) connection.release();
+    expect(await accountOf('repeatable')).toEqual({ balance: 2n, fence: NEWER });
+  });
+
   test('keeps the largest of many writers at once', async () => {
     const tokens = Array.from({ length: 200 }, (_, index) => OLDER + BigInt((index * 73) % 200));
     const outcomes = await Promise.allSettled(
