@@ -452,15 +452,11 @@ export class ZooKeeper implements AsyncDisposable {
    */
   removeWatches(path: string, type: WatchType = 'any', options: RequestOptions = {}): Promise<void> {
     checkChoice('type', type, watchTypes);
-    const serverPath = this.#path(path);
-    const { watches } = this.#keeper.driver.machine;
-    const shape = () => {
-      for (const watcher of watches.removeAll(serverPath, type)) {
-        watcher({ type: 'watch-removed', path: serverPath });
-      }
-    };
-    const record = { path: serverPath, type: watchTypes[type] };
-    return this.#requester.request({ operation: operations.removeWatches, record, path, shape }, options);
+    const record = { path: this.#path(path), type: watchTypes[type] };
+    return this.#requester.request(
+      { operation: operations.removeWatches, record, path, shape: () => undefined },
+      options,
+    );
   }
 
   /**
@@ -583,13 +579,10 @@ export class ZooKeeper implements AsyncDisposable {
     const { watches } = this.#keeper.driver.machine;
     if (!watches.forget(kind, path, watcher) || watches.watches(path)) return;
     try {
+      // A watch that was on its way when this is sent is taken away with ours, and told so.
       const record = { path, type: watchTypes.any };
-      // A watch that was on its way when this was sent has been taken away with ours.
-      const shape = () => {
-        for (const other of watches.removeAll(path, 'any')) other({ type: 'watch-removed', path });
-      };
       await this.#requester.request(
-        { operation: operations.removeWatches, record, path, shape },
+        { operation: operations.removeWatches, record, path, shape: () => undefined },
         { session },
       );
     } catch (error) {

@@ -1,7 +1,14 @@
 import { orAbort } from '../base/abort.ts';
 import { SessionLostError } from '../protocol/errors.ts';
 import { describeForeign } from '../queue/entry-name.ts';
-import type { EntryRole, HoldOnPlace, LockQueue, Place, QueueView } from '../queue/lock-queue.ts';
+import type {
+  EntryRole,
+  HoldOnPlace,
+  JoinRequest,
+  LockQueue,
+  Place,
+  QueueView,
+} from '../queue/lock-queue.ts';
 import { type Grant, grantOf } from './grant.ts';
 import { ContenderEvictedError, ForeignNodeError, WrongKindError } from './lock-errors.ts';
 import { decideTurn, isFree, type Turn, type TurnRule } from './turn.ts';
@@ -14,6 +21,8 @@ export interface Contest {
   readonly rule: TurnRule;
   readonly data: string;
   readonly giveUp: AbortSignal | undefined;
+  /** See `JoinRequest`. */
+  readonly beforeFolders?: () => Promise<void>;
   /** Called each time it turns out that others go first. */
   onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
 }
@@ -23,15 +32,14 @@ export interface Contest {
  *
  *   1. Join: an entry at the end, and the queue as it was then.
  *   2. First among those in the way? Granted.
- *   3. Listen to the nearest of those in the way. Released: granted. Gone: look again, and go to 2.
+ *   3. Listen to the nearest of those in the way. Released: granted. Gone, or the own entry: look again, go to 2.
  *   Whatever goes wrong after 1, leave. Each attempt belongs to one session: when that is lost, begin again.
  */
 export async function contend(contest: Contest): Promise<Grant> {
   for (;;) {
     let place: Place | undefined;
     try {
-      const { queue, role, data, giveUp } = contest;
-      const joined = await queue.join({ role, data, ...(giveUp && { signal: giveUp }) });
+      const joined = await contest.queue.join(joining(contest));
       place = joined.place;
       return await awaitTurn(contest, joined.place, joined.view);
     } catch (error) {
@@ -43,12 +51,11 @@ export async function contend(contest: Contest): Promise<Grant> {
 
 /** Takes the lock if it is free, without waiting; undefined if it is not. Looks before it writes anything. */
 export async function contendIfFree(contest: Contest): Promise<Grant | undefined> {
-  const { queue, role, rule, data, giveUp } = contest;
-  const options = giveUp ? { signal: giveUp } : {};
-  const before = await queue.view(options);
+  const { queue, rule, giveUp } = contest;
+  const before = await queue.view(giveUp ? { signal: giveUp } : {});
   checkView(before, contest);
   if (!isFree(before.entries, rule)) return undefined;
-  const { place, view } = await queue.join({ role, data, ...options });
+  const { place, view } = await queue.join(joining(contest));
   try {
     checkView(view, contest);
     if (decideTurn(place.entry, view.entries, rule).kind === 'granted') {
@@ -60,6 +67,10 @@ export async function contendIfFree(contest: Contest): Promise<Grant | undefined
   }
   await place.leave();
   return undefined;
+}
+
+function joining({ role, data, giveUp, beforeFolders }: Contest): JoinRequest {
+  return { role, data, ...(giveUp && { signal: giveUp }), ...(beforeFolders && { beforeFolders }) };
 }
 
 /** Waits for the turn of a place that has been taken. */
@@ -76,8 +87,8 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     contended = true;
     contest.onWait?.(turn);
     const departure = await place.listen(turn.for, { baton: turn.baton, ...(giveUp && { signal: giveUp }) });
-    if (place.evicted) throw evictedFrom(lockName);
-    if (departure === 'released') break;
+    // A server that ends the session says first that the node is gone: looking tells that from a removal by hand.
+    if (departure === 'released' && !place.evicted) break;
     view = await orAbort(place.view(), giveUp);
   }
   return grantOf(place, await holdOf(place, giveUp), contended);

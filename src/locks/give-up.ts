@@ -12,23 +12,32 @@ export interface WaitOptions {
 export class GiveUp {
   readonly signal: AbortSignal | undefined;
   readonly #end: () => void;
+  readonly #isDue: () => boolean;
 
   constructor(clock: Clock, { signal, timeoutMs }: WaitOptions, timedOut: () => unknown) {
     signal?.throwIfAborted();
     if (timeoutMs === undefined) {
       this.signal = signal;
       this.#end = () => {};
+      this.#isDue = () => false;
       return;
     }
+    const deadlineMs = clock.nowMs() + timeoutMs;
     const controller = new AbortController();
     const onAbort = () => controller.abort(signal!.reason);
-    const cancel = clock.at(clock.nowMs() + timeoutMs, () => controller.abort(timedOut()));
+    const cancel = clock.at(deadlineMs, () => controller.abort(timedOut()));
     signal?.addEventListener('abort', onAbort, { once: true });
     this.signal = controller.signal;
+    this.#isDue = () => clock.nowMs() > deadlineMs;
     this.#end = () => {
       cancel();
       signal?.removeEventListener('abort', onAbort);
     };
+  }
+
+  /** Whether the time is up, by the clock: after a stall an answer may be heard before the timer. */
+  get isDue(): boolean {
+    return this.#isDue();
   }
 
   /** Nobody waits any more: takes the timer and the listener back. */

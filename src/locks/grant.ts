@@ -1,4 +1,5 @@
 import type { Session } from '../client/session.ts';
+import { SEQUENCE_LAST } from '../queue/entry-name.ts';
 import type { EntryRole, HoldOnPlace, Place, PlaceEvents } from '../queue/lock-queue.ts';
 
 /** What a contest for a lock ends with: what is held, and how to let go of it. */
@@ -11,7 +12,7 @@ export interface Grant {
   /** Whether anyone else has been seen in the queue. */
   readonly contended: boolean;
   attend(events: PlaceEvents): void;
-  /** See `Place.beside`; only where there is one place. */
+  /** See `Place.beside`; only where there is one place, and its number is its own. */
   beside?(role: EntryRole, data: string): Promise<Place>;
   watchSelf(): Promise<boolean>;
   leave(options: { readonly baton: boolean }): Promise<void>;
@@ -26,7 +27,8 @@ export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Gr
     bound: place.bound,
     contended,
     attend: (events) => place.attend(events),
-    beside: (role, data) => place.beside(role, data),
+    // With a number that all have, the new entry would be the last of them and not beside this one.
+    ...(place.entry.sequence !== SEQUENCE_LAST && { beside: (role, data) => place.beside(role, data) }),
     watchSelf: () => place.watchSelf(),
     leave: (options) => place.leave(options),
   };

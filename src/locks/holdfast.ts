@@ -12,6 +12,7 @@ import { Inspection, type LockInfo } from './inspection.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { WrongKindError } from './lock-errors.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
 import { ownerEncoder } from './owner.ts';
@@ -161,9 +162,15 @@ export class Holdfast implements AsyncDisposable {
   /**
    * Asks the holders of a lock to let go: their lease's signal fires, and Curator's revocation listeners are called.
    * `holder` asks one only. Resolves with how many were asked; whether they let go is up to them.
+   *
+   * @throws ZK_LOCK_WRONG_KIND for an election: Curator's `LeaderLatch` must not find a leader's node changed.
    */
   async revoke(name: string, options: { readonly holder?: string } = {}): Promise<number> {
     const { holders, kind } = await this.inspect(name);
+    if (kind === 'election') {
+      // A LeaderLatch that waits for this node spends its only watch on the change, and does not look again.
+      throw new WrongKindError(name, 'a leader cannot be asked to let go');
+    }
     const folder = `${this.#context.root}/${name}${kind === 'semaphore' ? '/leases' : ''}`;
     const asked = holders.filter(({ id }) => options.holder === undefined || id === options.holder);
     const outcomes = await Promise.all(

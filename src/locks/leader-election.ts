@@ -95,11 +95,13 @@ export class LeaderElection extends QueueLock {
       const onChange = (_event: WatchEvent) => changed.resolve();
       let seen: Awaited<ReturnType<LeaderElection['leader']>>;
       let stop: () => void;
+      const looking = this.#look(onChange);
       try {
-        const looked = await orAbort(this.#look(onChange), signal);
+        const looked = await orAbort(looking, signal);
         seen = looked.leader;
         stop = looked.stop;
       } catch (error) {
+        if (signal?.aborted) looking.then((late) => late.stop()).catch(() => {}); // Its watch is still to come.
         if (error instanceof SessionLostError) continue;
         throw error;
       }

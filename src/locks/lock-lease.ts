@@ -70,7 +70,9 @@ export class Holding {
 
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
-    if (this.#reason && !this.#controller.signal.aborted) this.#controller.abort(this.#reason);
+    // Made late, it fires at once, unless the lock was simply released.
+    if (this.#reason && this.#state !== 'released' && !this.#controller.signal.aborted)
+      this.#controller.abort(this.#reason);
     return this.#controller.signal;
   }
 

@@ -91,7 +91,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
    * `run` is not stopped when the lock is lost: it has the lease's signal for that.
    */
   async use<T>(run: (lease: LockLease) => Promise<T> | T, options: Options = {} as Options): Promise<T> {
-    const outer = entered.getStore()?.get(this as never);
+    const outer = this.enteredWith((lock) => entered.getStore()?.get(lock as never));
     const within = options.within ?? (outer && outer.remainingMs() > 0 ? outer : undefined);
     await using lease = await this.acquire(within ? { ...options, within } : options);
     const leases = new Map(entered.getStore());
@@ -106,6 +106,11 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   off<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): void {
     this.events.off(name, listener);
+  }
+
+  /** The lease that a nested `use` re-enters. @internal */
+  protected enteredWith(leaseOf: (lock: Lock<never>) => LockLease | undefined): LockLease | undefined {
+    return leaseOf(this as never);
   }
 
   /** What others are to know of the contender. @internal */
@@ -157,6 +162,11 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const giveUp = new GiveUp(clock, options, () => this.#timedOut(options.timeoutMs!));
     try {
       const grant = await contend(giveUp.signal);
+      if (grant && giveUp.isDue) {
+        grant.hold.release();
+        void grant.leave({ baton: false }).catch(() => {});
+        throw this.#timedOut(options.timeoutMs!);
+      }
       return grant && this.leaseOf(grant, clock.nowMs() - startedAtMs);
     } catch (error) {
       throw this.#explained(error);
@@ -182,12 +192,12 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   }
 
   #reenter(within: LockLease): LockLease {
+    within.assertHeld();
     if (!this.isHeldAs(within)) {
       throw new TypeError(
-        `within: a lease of lock ${within.lockName} given; one of ${this.name} that is held is needed`,
+        `within: a lease of lock ${within.lockName} given; one of this ${this.name} is needed`,
       );
     }
-    within.assertHeld();
     return this.makeLease(within.holding);
   }
 

@@ -1,7 +1,7 @@
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
 import { type Grant, grantOf } from './grant.ts';
-import type { AcquireOptions } from './lock.ts';
+import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import type { LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
@@ -31,8 +31,7 @@ export class ReadWriteLock {
 
   /** Gives the write lock up for the read lock, without letting a writer in between. The given lease is released. */
   async downgrade(lease: LockLease): Promise<LockLease> {
-    const reading = this.read.acquire({ within: lease });
-    const read = await reading;
+    const read = await this.read.acquire({ within: lease });
     await lease.release();
     return read;
   }
@@ -60,12 +59,22 @@ export class ReadLock extends QueueLock {
     const { within } = options;
     if (!within || !this.#write.isHeldAs(within)) return super.acquire(options);
     within.assertHeld();
-    return this.leaseOf(await this.#besideWriter(within, options), 0);
+    const { beside } = within.holding.grant;
+    // Where nobody can stand beside the writer, it stays until its readers are done: they have it to themselves.
+    if (!beside) return this.makeLease(within.holding);
+    return this.leaseOf(await this.#besideWriter(beside, options), 0);
+  }
+
+  /** Inside `use` of the writing side a reader goes beside the writer: behind it, it would wait for itself. */
+  protected override enteredWith(
+    leaseOf: (lock: Lock<never>) => LockLease | undefined,
+  ): LockLease | undefined {
+    return super.enteredWith(leaseOf) ?? leaseOf(this.#write);
   }
 
   /** A reader at the writer's own spot: nobody can come in between, and none of those ahead of it is left. */
-  async #besideWriter(lease: LockLease, options: AcquireOptions): Promise<Grant> {
-    const place = await lease.holding.grant.beside!('read', this.describe(options));
+  async #besideWriter(beside: NonNullable<Grant['beside']>, options: AcquireOptions): Promise<Grant> {
+    const place = await beside('read', this.describe(options));
     try {
       return grantOf(place, await holdOf(place, options.signal), false);
     } catch (error) {

@@ -1,12 +1,15 @@
 import { SessionLostError } from '../protocol/errors.ts';
 import type { Joined, QueueView } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import { type Contest, contend, contendIfFree, holdOf } from './contest.ts';
+import { type Contest, checkView, contend, contendIfFree, holdOf } from './contest.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { ContenderEvictedError } from './lock-errors.ts';
-import { exclusive } from './turn.ts';
+import { exclusive, type TurnRule } from './turn.ts';
+
+/** What may stand in a semaphore's own folder: nobody. */
+const none: TurnRule = { roles: [], blockedBy: () => true };
 
 /** How permits of a semaphore are to be acquired. */
 export interface SemaphoreOptions extends AcquireOptions {
@@ -20,14 +23,16 @@ export interface SemaphoreOptions extends AcquireOptions {
  *
  *   1. Queue up at the turnstile, an exclusive queue of its own.
  *   2. First there: make a node for each permit, and look at all of them.
- *   3. No more than N? Granted. Otherwise look again whenever one has gone: nobody else looks, so there is no herd,
- *      and nobody else comes in, so no wake-up is lost.
+ *   3. Among the first N? Granted. Otherwise look again whenever one has gone: nobody else looks, so there is no herd.
+ *      Curator asks whether there are no more than N, which comes to the same while only one is at the turnstile. If
+ *      one was put out of it by hand there are two, and each would wait for the other.
  *   4. Let the next one to the turnstile.
  *
  * Tokens identify here and do not order: several hold at once.
  */
 export class Semaphore extends Lock<SemaphoreOptions> {
   readonly permits: number;
+  readonly #folder: ZooKeeperQueue;
   readonly #turnstile: ZooKeeperQueue;
   readonly #leases: ZooKeeperQueue;
 
@@ -35,6 +40,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
   constructor(context: LockContext, name: string, options: { readonly permits: number }) {
     super(context, name);
     this.permits = options.permits;
+    this.#folder = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
     this.#turnstile = new ZooKeeperQueue(context.store, `${context.root}/${name}/locks`);
     this.#leases = new ZooKeeperQueue(context.store, `${context.root}/${name}/leases`);
   }
@@ -62,11 +68,8 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     try {
       const joined = await this.#leases.join(this.#joining(options, giveUp));
       return await this.#granted(joined, giveUp, async () => {
-        if (this.#fits(joined.view)) return;
-        await joined.place.awaitView((view) => {
-          this.#checkStillThere(joined, view);
-          return this.#fits(view);
-        }, giveUp);
+        if (this.#fits(joined, joined.view)) return;
+        await joined.place.awaitView((view) => this.#fits(joined, view), giveUp);
       });
     } finally {
       turn.hold.release();
@@ -86,7 +89,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     if (!turn) return undefined;
     try {
       const joined = await this.#leases.join(this.#joining(options, giveUp));
-      if (this.#fits(joined.view)) return await this.#granted(joined, giveUp, async () => {});
+      if (this.#fits(joined, joined.view)) return await this.#granted(joined, giveUp, async () => {});
       await Promise.all([joined.place, ...joined.others].map((place) => place.leave()));
       return undefined;
     } finally {
@@ -109,14 +112,22 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     }
   }
 
-  #fits(view: QueueView): boolean {
-    return countOf(view) <= this.permits;
-  }
-
-  #checkStillThere({ place }: Joined, view: QueueView): void {
-    if (!view.entries.some(({ name }) => name === place.entry.name)) {
+  /** Whether all of ours are among the first N. What is no lease takes a permit all the same, as for Curator. */
+  #fits({ place, others }: Joined, { entries, foreign }: QueueView): boolean {
+    const places = [place, ...others].map(({ entry }) =>
+      entries.findIndex(({ name }) => name === entry.name),
+    );
+    if (places.includes(-1)) {
       throw new ContenderEvictedError(this.name, 'removed from the queue by someone else');
     }
+    return foreign.length + Math.max(...places) < this.permits;
+  }
+
+  /** Nobody else looks into the folder of both queues: asked when they are about to be made. */
+  async #checkKind(): Promise<void> {
+    const { entries, foreign } = await this.#folder.view();
+    const strangers = foreign.filter((name) => name !== 'locks' && name !== 'leases');
+    checkView({ entries, foreign: strangers }, { lockName: this.name, rule: none });
   }
 
   #joining(options: SemaphoreOptions, giveUp: AbortSignal | undefined) {
@@ -136,6 +147,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       rule: exclusive,
       data: this.describe(options),
       giveUp,
+      beforeFolders: () => this.#checkKind(),
       onWait: this.tellOfWaiting(),
     };
   }

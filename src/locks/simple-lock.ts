@@ -86,7 +86,7 @@ export class SimpleLock extends Lock {
     for (;;) {
       try {
         const { stat } = await zk.create(this.#path, data, creating);
-        return this.#placeOf(stat.czxid, session);
+        return this.#placeOf(stat.czxid, session, data);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
           const acl = store.folderAcl && { acl: store.folderAcl };
@@ -94,7 +94,7 @@ export class SimpleLock extends Lock {
         } else if (isServerError(error, 'node-exists')) {
           return undefined;
         } else if (isInterrupted(error)) {
-          const mine = await this.#find(id, session);
+          const mine = await this.#find(id, data, session);
           if (mine) return mine;
         } else {
           throw error;
@@ -104,7 +104,11 @@ export class SimpleLock extends Lock {
   }
 
   /** Whether a creation that was not answered has happened: the id in the data tells. */
-  async #find(id: string, session: LockContext['zk']['session']): Promise<ZooKeeperPlace | undefined> {
+  async #find(
+    id: string,
+    written: string,
+    session: LockContext['zk']['session'],
+  ): Promise<ZooKeeperPlace | undefined> {
     const { zk } = this.context;
     for (;;) {
       try {
@@ -113,7 +117,7 @@ export class SimpleLock extends Lock {
           zk.get(this.#path, { session }),
         ]);
         const mine = stat.ephemeralOwner === session.id && data?.toString('utf8').includes(id);
-        return mine ? this.#placeOf(stat.czxid, session) : undefined;
+        return mine ? this.#placeOf(stat.czxid, session, written) : undefined;
       } catch (error) {
         if (isServerError(error, 'no-node')) return undefined;
         if (!isInterrupted(error)) throw error;
@@ -144,8 +148,8 @@ export class SimpleLock extends Lock {
     if (owner === 0n) throw new WrongKindError(this.name, 'there is a lock with a queue under this name');
   }
 
-  #placeOf(czxid: bigint, session: LockContext['zk']['session']): ZooKeeperPlace {
+  #placeOf(czxid: bigint, session: LockContext['zk']['session'], data: string): ZooKeeperPlace {
     const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
-    return new ZooKeeperPlace(this.context.store, { queue: this.#queue, entry, token: czxid, session });
+    return new ZooKeeperPlace(this.context.store, { queue: this.#queue, entry, token: czxid, session, data });
   }
 }

@@ -15,6 +15,9 @@ const ROLES = Object.entries(MARKERS) as [EntryRole, string][];
 /** Ten digits, or a sign and what is left of them: `%010d` of a 32-bit number. */
 const SEQUENCE = /^(?:\d{10}|-\d{9,10})$/;
 
+/** Where numbers end: from then on everyone gets this one. */
+export const SEQUENCE_LAST = 2 ** 31 - 1;
+
 /** The name up to the number that the server adds. */
 export function entryPrefix(id: string, role: EntryRole): string {
   return `_c_${id}-${MARKERS[role]}`;

@@ -97,6 +97,8 @@ export interface JoinRequest {
   readonly signal?: AbortSignal;
   /** How many entries, all made in one step; 1 if left out. */
   readonly count?: number;
+  /** Called before a missing folder is made; what it throws is what joining ends with. */
+  readonly beforeFolders?: () => Promise<void>;
 }
 
 /** A place, and the queue as it was when it was taken. */

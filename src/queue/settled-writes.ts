@@ -2,9 +2,9 @@ import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { ClosedError, ConnectionLossError, isServerError, SessionLostError } from '../protocol/errors.ts';
 
-/** True if the connection was lost and the session may live on: whatever it was can be asked again. */
+/** True if the connection was lost, or was left for another, and the session may live on: it can be asked again. */
 export function isInterrupted(error: unknown): boolean {
-  return error instanceof ConnectionLossError;
+  return error instanceof ConnectionLossError || isServerError(error, 'session-moved');
 }
 
 /** True if everything ephemeral of that session is gone, or will be without anyone's doing. */

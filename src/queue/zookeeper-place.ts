@@ -32,6 +32,8 @@ interface PlaceFacts {
   readonly entry: QueueEntry;
   readonly token: bigint;
   readonly session: Session;
+  /** What the node says of its owner. */
+  readonly data: string;
 }
 
 /** What a place needs of its queue. */
@@ -100,6 +102,7 @@ export class ZooKeeperPlace implements Place {
     to: QueueEntry,
     { baton, signal }: { readonly baton: boolean; readonly signal?: AbortSignal },
   ): Promise<Departure> {
+    if (this.#leaving !== undefined) return 'gone'; // Whoever left has nobody to wait for, and nothing to leave behind.
     const { zk } = this.#store;
     const { queue, session } = this.#facts;
     const told = deferred<Departure>();
@@ -195,7 +198,7 @@ export class ZooKeeperPlace implements Place {
       }
     });
     this.lost.throwIfAborted();
-    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)! });
+    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, data });
   }
 
   async watchSelf(): Promise<boolean> {
@@ -273,11 +276,14 @@ export class ZooKeeperPlace implements Place {
     const { session } = this.#facts;
     try {
       const watch = (event: WatchEvent) => this.#selfChanged(event);
-      const { data } = await untilAnswered(() => zk.get(this.path, { watch, session }));
-      if (data?.toString('latin1') === REVOKE_MARK && !this.#revoked) {
-        this.#revoked = true;
-        this.#events?.revoked();
-      }
+      const { data, stat } = await untilAnswered(() => zk.get(this.path, { watch, session }));
+      if (data?.toString('latin1') !== REVOKE_MARK) return;
+      // Who asks for a lock wants to see who has it: the mark has been read, what it covered is put back.
+      const { version } = stat;
+      zk.set(this.path, this.#facts.data, { version, session }).catch(() => {});
+      if (this.#revoked) return;
+      this.#revoked = true;
+      this.#events?.revoked();
     } catch (error) {
       if (isServerError(error, 'no-node')) this.#evict();
       else if (!isSessionOver(error)) throw error;
@@ -290,9 +296,14 @@ export class ZooKeeperPlace implements Place {
   }
 
   #evict(): void {
-    if (this.#leaving || this.#evicted) return;
+    if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;
     this.#evicted = true;
     this.#listening?.resolve('gone');
     this.#events?.evicted();
   }
+}
+
+/** A session that ends takes its nodes along, and is told of it by its own watches: nobody has removed them. */
+function isEnding({ state }: Session): boolean {
+  return state === 'closing' || state === 'closed' || state === 'lost';
 }

@@ -77,9 +77,9 @@ export class ZooKeeperQueue implements LockQueue {
     return { entries: ordered.sort(inOrder), foreign };
   }
 
-  place({ path, czxid }: Made, session: Session): ZooKeeperPlace {
+  place({ path, czxid }: Made, session: Session, data: string): ZooKeeperPlace {
     const entry = parseEntry(path.slice(this.path.length + 1))!;
-    return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session });
+    return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session, data });
   }
 }
 
@@ -110,7 +110,7 @@ class Entrance {
   readonly #queues: readonly ZooKeeperQueue[];
   readonly #request: Omit<JoinRequest, 'signal'>;
   readonly #session: Session;
-  /** One for each entry; an id of its own for each queue. */
+  /** One for each entry, each with an id of its own: where the number sticks, nothing else tells them apart. */
   readonly #prefixes: readonly string[];
 
   constructor(store: QueueStore, queues: readonly ZooKeeperQueue[], request: Omit<JoinRequest, 'signal'>) {
@@ -119,22 +119,24 @@ class Entrance {
     this.#request = request;
     this.#session = store.zk.session;
     this.#prefixes = queues.flatMap(({ path }) => {
-      const prefix = `${path}/${entryPrefix(uuidOf(store.random.bytes(16)), request.role)}`;
-      return Array<string>(request.count ?? 1).fill(prefix);
+      const newPrefix = () => `${path}/${entryPrefix(uuidOf(store.random.bytes(16)), request.role)}`;
+      return Array.from({ length: request.count ?? 1 }, newPrefix);
     });
   }
 
   async enter(): Promise<Joined[]> {
     let foldersMissing = false;
     for (let attempt = 1; ; ) {
-      if (foldersMissing) this.#makeFolders();
+      const folders = foldersMissing ? this.#makeFolders() : undefined;
       const making = this.#create();
       const listings = this.#list();
       try {
         return await this.#entered(await making, listings);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
-          if (attempt++ >= FOLDER_ATTEMPTS_MAX) throw error;
+          const fault = await folders;
+          if (fault || attempt++ >= FOLDER_ATTEMPTS_MAX) throw fault ?? error;
+          if (!foldersMissing) await this.#request.beforeFolders?.();
           foldersMissing = true;
         } else if (isInterrupted(error)) {
           const found = await this.#find();
@@ -170,9 +172,9 @@ class Entrance {
   }
 
   async #entered(made: readonly Made[], listings: readonly Promise<string[]>[]): Promise<Joined[]> {
-    const count = this.#request.count ?? 1;
+    const { count = 1, data } = this.#request;
     const places = this.#queues.map((queue, index) =>
-      made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session)),
+      made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session, data)),
     );
     try {
       const views = await Promise.all(
@@ -201,7 +203,7 @@ class Entrance {
     for (;;) {
       try {
         const syncing = zk.sync('/', { by: 'quorum', session });
-        const [, ...lists] = await Promise.all([syncing, ...this.#list()]);
+        const [, ...lists] = await Promise.all([syncing, ...this.#list().map(emptyIfMissing)]);
         const paths = this.#queues.flatMap(({ path }, index) =>
           lists[index]!.map((name) => `${path}/${name}`).filter((each) =>
             this.#prefixes.some((prefix) => each.startsWith(prefix)),
@@ -217,14 +219,16 @@ class Entrance {
         await Promise.all(paths.map((path) => deleteForSure(zk, path, session)));
         return undefined;
       } catch (error) {
-        if (isServerError(error, 'no-node')) return undefined;
         if (!isInterrupted(error)) throw error;
       }
     }
   }
 
-  /** Sends what makes the folders; that they are there is seen by what is sent after it, in the same write. */
-  #makeFolders(): void {
+  /**
+   * Sends what makes the folders; that they are there is seen by what is sent after it, in the same write. Resolves
+   * with why one could not be made, if that is so: an upper one that may not be made may be there all the same.
+   */
+  async #makeFolders(): Promise<unknown> {
     const { zk, folderAcl } = this.#store;
     const options = {
       mode: 'container',
@@ -237,7 +241,26 @@ class Entrance {
         folders.add(path.slice(0, at));
       folders.add(path);
     }
-    for (const folder of folders) zk.create(folder, '', options).catch(() => {});
+    const creations = [...folders].map((folder) =>
+      zk.create(folder, '', options).then(() => undefined, isFault),
+    );
+    return (await Promise.all(creations)).filter(Boolean).at(-1);
+  }
+}
+
+/** The error, if it says that a folder cannot be made; not if it is there, or the one above it is missing. */
+function isFault(error: unknown): unknown {
+  const expected =
+    isServerError(error, 'node-exists') || isServerError(error, 'no-node') || isInterrupted(error);
+  return expected ? undefined : error;
+}
+
+async function emptyIfMissing(listing: Promise<string[]>): Promise<string[]> {
+  try {
+    return await listing;
+  } catch (error) {
+    if (isServerError(error, 'no-node')) return [];
+    throw error;
   }
 }
 

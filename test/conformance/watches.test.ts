@@ -196,5 +196,12 @@ describe('observe', () => {
     await until('the second is told', () => told.length > 1);
     expect(told).toEqual(['second node-data-changed', 'second watch-removed']);
     await zk.unwatch('/a', 'data', first); // Not there any more: nothing happens.
+
+    // One that is set after the other was taken away stays, also if both answers come in one chunk.
+    await zk.get('/a', { watch: first });
+    await Promise.all([zk.unwatch('/a', 'data', first), zk.get('/a', { watch: second })]);
+    await zk.set('/a', 'y');
+    await until('the second is told', () => told.length > 2);
+    expect(told.slice(2)).toEqual(['second node-data-changed']);
   });
 });

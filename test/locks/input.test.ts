@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest';
+import { connect, type Holdfast, type HoldfastOptions } from '../../src/holdfast.ts';
+import { onEveryLockBackend } from '../support/lock-backends.ts';
+
+/** Nothing listens there: what is refused is refused before anything is tried. */
+const NOWHERE = '127.0.0.1:1';
+
+describe('connect', () => {
+  test.each<[string, HoldfastOptions, string | RegExp]>([
+    ['no servers', {}, 'HOLDFAST_SERVERS is not set'],
+    ['empty servers', { servers: '' }, 'HOLDFAST_SERVERS is not set'],
+    ['servers that are none', { servers: 'a b' }, 'connect string'],
+    ['servers of the wrong type', { servers: 7 as never }, 'connect string: number given'],
+    ['a root that is no path', { servers: NOWHERE, root: 'locks' }, 'root "locks"'],
+    ['the root of all', { servers: NOWHERE, root: '/' }, 'it is the root of all'],
+    ['a root with a trailing slash', { servers: NOWHERE, root: '/locks/' }, 'root "/locks/"'],
+    ['a root of the wrong type', { servers: NOWHERE, root: 7 as never }, 'it is not a string'],
+    ['a baton folder that is no path', { servers: NOWHERE, batonFolder: 'x' }, 'batonFolder "x"'],
+    ['a baton folder among the locks', { servers: NOWHERE, batonFolder: '/locks/b' }, 'it is inside /locks'],
+    ['a baton folder that is the root', { servers: NOWHERE, batonFolder: '/locks' }, 'it is inside /locks'],
+    ['a root around the baton folder', { servers: NOWHERE, root: '/holdfast' }, 'it is inside /holdfast'],
+  ])('refuses %s', async (_what, options, message) => {
+    expect(process.env['HOLDFAST_SERVERS']).toBeUndefined();
+    await expect(connect(options)).rejects.toThrow(message);
+    await expect(connect(options)).rejects.toBeInstanceOf(TypeError);
+  });
+
+  test('says that no server answers', async () => {
+    const connecting = connect({ servers: NOWHERE, timeoutMs: 200 });
+    await expect(connecting).rejects.toMatchObject({ code: 'ZK_UNREACHABLE' });
+  });
+});
+
+/** What cannot be, and what it is told. */
+const refused: [string, (holdfast: Holdfast) => unknown, unknown, string][] = [
+  ['an empty name', (h) => h.mutex(''), TypeError, 'it is empty'],
+  ['a name with a slash', (h) => h.mutex('a/b'), TypeError, 'it has a /'],
+  ['a relative name', (h) => h.mutex('..'), TypeError, 'name ".."'],
+  ['a name with a zero', (h) => h.mutex('a\0b'), TypeError, 'name "a'],
+  ['a name that is none', (h) => h.mutex(7 as never), TypeError, 'name: number given'],
+  ['a bad name of a read-write lock', (h) => h.readWriteLock('a/b'), TypeError, 'it has a /'],
+  ['a bad name of a semaphore', (h) => h.semaphore('', { permits: 1 }), TypeError, 'it is empty'],
+  ['a bad name of an election', (h) => h.election('/e'), TypeError, 'it has a /'], // L21
+  ['a bad name of a simple lock', (h) => h.simpleLock('.'), TypeError, 'name "."'],
+  ['a bad name to inspect', (h) => h.inspect('a/b'), TypeError, 'it has a /'],
+  ['a bad name to revoke', (h) => h.revoke(''), TypeError, 'it is empty'],
+  ['no names', (h) => h.multiLock([]), TypeError, 'at least one name'],
+  ['names that are none', (h) => h.multiLock('ab' as never), TypeError, 'at least one name'],
+  ['a name twice', (h) => h.multiLock(['a', 'b', 'a']), TypeError, 'each only once'],
+  ['a bad name among many', (h) => h.multiLock(['a', 'b/c']), TypeError, 'it has a /'],
+  ['no permits', (h) => h.semaphore('s', { permits: 0 }), RangeError, 'permits: 0 given'],
+  ['half a permit', (h) => h.semaphore('s', { permits: 1.5 }), RangeError, 'permits: 1.5 given'],
+  [
+    'permits of the wrong type',
+    (h) => h.semaphore('s', { permits: '2' as never }),
+    RangeError,
+    'permits: 2 given',
+  ],
+  [
+    'another number of permits',
+    (h) => [h.semaphore('s', { permits: 2 }), h.semaphore('s', { permits: 3 })],
+    RangeError,
+    'semaphore s has 2',
+  ],
+  [
+    'more than all permits',
+    (h) => h.semaphore('s', { permits: 2 }).acquire({ permits: 3 }),
+    RangeError,
+    '1 to 2',
+  ],
+  [
+    'no permit wanted',
+    (h) => h.semaphore('s', { permits: 2 }).tryAcquire({ permits: 0 }),
+    RangeError,
+    '1 to 2',
+  ],
+  ['a negative time', (h) => h.mutex('m').acquire({ timeoutMs: -1 }), RangeError, 'timeoutMs'],
+  [
+    'endless time',
+    (h) => h.mutex('m').acquire({ timeoutMs: Number.POSITIVE_INFINITY }),
+    RangeError,
+    'timeoutMs',
+  ],
+  ['a time that is none', (h) => h.mutex('m').attempt({ timeoutMs: Number.NaN }), RangeError, 'timeoutMs'],
+  ['too long a time', (h) => h.mutex('m').use(() => {}, { timeoutMs: 2 ** 31 }), RangeError, 'timeoutMs'],
+  ['a time of the wrong type', (h) => h.mutex('m').acquire({ timeoutMs: '1' as never }), Error, 'timeoutMs'],
+];
+
+describe('a lock', () => {
+  onEveryLockBackend(
+    'refuses what cannot be, with nothing done',
+    async (workspace) => {
+      const holdfast = await workspace.holdfast();
+      for (const [what, make, kind, message] of refused) {
+        const outcome = await (async () => make(holdfast))().then(
+          () => 'accepted',
+          (error: unknown) => error,
+        );
+        expect(outcome, what).toBeInstanceOf(kind);
+        expect((outcome as Error).message, what).toContain(message);
+      }
+      expect(await workspace.admin.exists('/locks')).toBeUndefined();
+    },
+    ['embedded server'],
+  );
+
+  onEveryLockBackend(
+    'is the same object for the same name, and lives where it was told',
+    async (workspace) => {
+      const holdfast = await workspace.holdfast({ root: '/app/locks', batonFolder: '/app/batons' });
+      const name = 'nämé with 空白';
+      for (const make of [
+        () => holdfast.mutex(name),
+        () => holdfast.readWriteLock(name),
+        () => holdfast.semaphore(name, { permits: 2 }),
+        () => holdfast.election(name),
+        () => holdfast.election(name, { id: 'me' }),
+        () => holdfast.simpleLock(name),
+        () => holdfast.multiLock([name, 'other']),
+      ]) {
+        expect(make()).toBe(make());
+      }
+      expect(holdfast.multiLock(['a', 'b'])).toBe(holdfast.multiLock(['b', 'a']));
+      expect(holdfast.mutex('a')).not.toBe(holdfast.mutex('b'));
+      expect(holdfast.election(name, { id: 'me' })).not.toBe(holdfast.election(name));
+      const [held, waiting] = [await holdfast.mutex(name).acquire(), holdfast.mutex(name).acquire()];
+      expect(await workspace.admin.exists(`/app/locks/${name}`)).toMatchObject({
+        numChildren: expect.any(Number),
+      });
+      await held.release();
+      await (await waiting).release();
+      await (await holdfast.mutex(name).acquire()).release(); // Saw others a moment ago, and passes a baton.
+      expect(await workspace.admin.children('/app/batons')).toEqual([]);
+      expect(await workspace.admin.exists('/locks')).toBeUndefined();
+      expect(await workspace.admin.exists('/holdfast')).toBeUndefined();
+    },
+  );
+});

@@ -1,0 +1,93 @@
+import { describe, expect } from 'vitest';
+import { LockTimeoutError } from '../../src/holdfast.ts';
+import { seededRandom } from '../../src/testing.ts';
+import { everyBackend, onEveryLockBackend } from '../support/lock-backends.ts';
+import { turns, Witness } from '../support/witness.ts';
+
+describe('a multi-lock', () => {
+  // 5.5 "+": M1, M6, M9 over two paths
+  onEveryLockBackend(
+    'holds all of its names, in any order of them, and shares them with mutexes',
+    async (workspace) => {
+      const [one, two] = await workspace.holdfasts(2);
+      const held = await one!.multiLock(['b', 'a']).acquire();
+      expect(await two!.mutex('a').tryAcquire()).toBeNull();
+      expect(await two!.multiLock(['c', 'b']).tryAcquire()).toBeNull();
+      expect(await workspace.entries('c')).toEqual([]);
+      const order: string[] = [];
+      const single = two!.mutex('b').use(async () => order.push('mutex'));
+      await workspace.untilEntries('b', 2);
+      const both = two!.multiLock(['a', 'b']).use(async ({ token }) => {
+        order.push('both');
+        expect(token).toBeGreaterThan(held.token);
+      });
+      await workspace.untilEntries('b', 3);
+      await held.release();
+      await Promise.all([single, both]);
+      expect(order).toEqual(['mutex', 'both']);
+    },
+  );
+
+  // X2
+  onEveryLockBackend('is all or nothing: what cannot be had gives the rest back', async (workspace) => {
+    const [one, two] = await workspace.holdfasts(2);
+    const held = await one!.mutex('b').acquire();
+    await expect(two!.multiLock(['a', 'b']).acquire({ timeoutMs: 100 })).rejects.toBeInstanceOf(
+      LockTimeoutError,
+    );
+    await workspace.untilEntries('a', 0);
+    await workspace.admin.create('/locks/c');
+    await workspace.admin.create('/locks/c/stranger');
+    await expect(two!.multiLock(['a', 'b', 'c']).acquire()).rejects.toMatchObject({
+      code: 'ZK_LOCK_FOREIGN_NODE',
+      lockName: 'c',
+    });
+    await workspace.untilEntries('a', 0);
+    await workspace.untilEntries('b', 1);
+    await held.release();
+  });
+
+  // Where members are taken one after another, this ends in a deadlock
+  onEveryLockBackend(
+    'does not deadlock, in whatever orders many clients take overlapping sets',
+    async (workspace) => {
+      const clients = await workspace.holdfasts(4);
+      const random = seededRandom(7);
+      const witnesses = new Map(['a', 'b', 'c', 'd'].map((name) => [name, new Witness()]));
+      await Promise.all(
+        clients.map(async (client) => {
+          for (let round = 0; round < 12; round++) {
+            const names = [...witnesses.keys()]
+              .sort(() => (random.u32() % 2) - 0.5)
+              .slice(0, 2 + (random.u32() % 2));
+            await client.multiLock(names).use(
+              async (lease) => {
+                const entered = names.map((name) => witnesses.get(name)!.during(lease, () => turns(2)));
+                await Promise.all(entered);
+              },
+              { timeoutMs: 20_000 },
+            );
+          }
+        }),
+      );
+      for (const witness of witnesses.values()) {
+        expect(witness).toMatchObject({ seenMax: 1, tokensRise: true });
+      }
+    },
+    everyBackend,
+  );
+
+  onEveryLockBackend('joins again, as a whole, when its session ends while it waits', async (workspace) => {
+    const { holdfast, expire } = await workspace.faulty();
+    const held = await (await workspace.holdfast()).mutex('b').acquire();
+    const waiting = holdfast.multiLock(['a', 'b']).acquire();
+    await workspace.untilEntries('b', 2);
+    const { session } = holdfast.zk;
+    await expire();
+    while (holdfast.zk.session === session) await turns();
+    await workspace.untilEntries('b', 2);
+    await workspace.untilEntries('a', 1);
+    await held.release();
+    await (await waiting).release();
+  });
+});
