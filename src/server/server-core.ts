@@ -635,4 +635,5 @@ export function firstZxid(wallMs: number, usedZxid: bigint): bigint {
   return byClock > nextEpoch ? byClock : nextEpoch;
 }
 
-const FIRST_YEAR_MS = Date.UTC(2024, 0);
+/** The beginning of 2024. */
+const FIRST_YEAR_MS = 1_704_067_200_000;

@@ -14,7 +14,7 @@ const SOCKET_KINDS = new Set(['TCPSocketWrap', 'TCPServerWrap', 'TLSWrap']);
  * await using _ends = looseEnds();
  * ```
  *
- * A timer must be gone by then; a socket has `settleMsMax` to close. Both are counted for the whole process, so
+ * A socket has `settleMsMax` to close; once they are, no timer may be left. Both are counted for the whole process, so
  * tests that run at the same time in one process cannot use it.
  */
 export function looseEnds(options: { readonly settleMsMax?: number } = {}): AsyncDisposable {
@@ -27,8 +27,10 @@ export function looseEnds(options: { readonly settleMsMax?: number } = {}): Asyn
   process.on('unhandledRejection', onStray);
   return {
     async [Symbol.asyncDispose]() {
+      // Sockets first: a server in this process times those that it has ended until they are closed.
+      const sockets = await socketsLeft(socketsBefore, settleMsMax);
       timers.stop();
-      const left = [...timers.live(), ...(await socketsLeft(socketsBefore, settleMsMax))];
+      const left = [...timers.live(), ...sockets];
       process.off('uncaughtException', onStray);
       process.off('unhandledRejection', onStray);
       if (strays.length > 0) throw new AggregateError(strays, `nobody caught: ${strays.join('; ')}`);
