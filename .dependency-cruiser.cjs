@@ -50,7 +50,7 @@ module.exports = {
       name: 'source-never-imports-tests',
       severity: 'error',
       from: { path: '^src/' },
-      to: { path: '^(test|bench|scripts)/' },
+      to: { path: '^(test|bench|scripts|examples)/' },
     },
   ],
   options: {

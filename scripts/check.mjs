@@ -5,7 +5,7 @@ const checks = [
   ['build', 'tsc', ['-p', 'tsconfig.build.json']], // First: benchmarks and examples import the package by its name.
   ['types', 'tsc', ['--noEmit']],
   ['format and lint', 'biome', ['ci', '.']],
-  ['layers', 'depcruise', ['--output-type', 'err', 'src', 'test', 'bench', 'scripts']],
+  ['layers', 'depcruise', ['--output-type', 'err', 'src', 'test', 'bench', 'scripts', 'examples']],
   ['tidy', 'tsx', ['scripts/tidy.ts']],
   ['generated docs', 'tsx', ['scripts/generate-docs.ts', '--check']],
 ];

@@ -1,7 +1,8 @@
 // Makes a fresh clone on a fresh Debian machine ready: npm packages, and what the tests run against.
 // Plain JavaScript with nothing but Node, since nothing else is there yet.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -18,8 +19,20 @@ const DEBIAN_PACKAGES = [
   ],
   ...['zookeeper-bin', 'python3-kazoo', 'python3-pytest', 'python3-pytest-timeout', 'python3-mock'],
   'python3-objgraph',
+  // Resources behind a fence: test/examples.
+  ...['postgresql', 'redis-server'],
   // Durability: the order of system calls, and disks to be cut off and filled up.
   ...['strace', 'e2fsprogs', 'mount'],
+];
+
+/** While packages are installed, these keep them from starting services and making databases: tests start their own. */
+const QUIET_FILES = [
+  { path: '/usr/sbin/policy-rc.d', text: '#!/bin/sh\nexit 101\n', mode: 0o755 },
+  {
+    path: '/etc/postgresql-common/createcluster.d/holdfast-setup.conf',
+    text: 'create_main_cluster = false\n',
+    mode: 0o644,
+  },
 ];
 
 export function run(command, args, options = {}) {
@@ -54,11 +67,27 @@ export function installServers() {
   }
   console.log(`setup: installing ${missing.join(' ')}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const loud = keepQuiet();
   run('apt-get', ['update', '-qq'], { env });
   run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...missing], {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+  loud();
+}
+
+/** Puts the quiet files where there are none, and returns what takes them away again; so does the end of the process. */
+function keepQuiet() {
+  const made = QUIET_FILES.filter(({ path }) => !existsSync(path));
+  const takeAway = () => {
+    for (const { path } of made) rmSync(path, { force: true });
+  };
+  process.once('exit', takeAway);
+  for (const { path, text, mode } of made) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text, { mode });
+  }
+  return takeAway;
 }
 
 function isInstalled(name) {

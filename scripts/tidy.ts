@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import ts from 'typescript';
 
 const LINES_MAX = 650;
-const DOORS = ['src/zookeeper.ts', 'src/server.ts', 'src/testing.ts'];
+const DOORS = ['src/holdfast.ts', 'src/zookeeper.ts', 'src/server.ts', 'src/testing.ts'];
 
 const files = execFileSync(
   'git',
@@ -43,7 +43,7 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
 });
 for (const document of documents.split('\n').filter((file) => file !== '')) {
   const text = readFileSync(document, 'utf8');
-  for (const [, path] of text.matchAll(/`((?:src|test|scripts|bench|docs)\/[\w./-]+)`/g)) {
+  for (const [, path] of text.matchAll(/`((?:src|test|scripts|bench|docs|examples)\/[\w./-]+)`/g)) {
     if (!existsSync(path!)) fault(document, `names ${path}, which does not exist`);
   }
   for (const [, link] of text.matchAll(/\]\(([^)#:]+)\)/g)) {

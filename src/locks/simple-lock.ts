@@ -89,7 +89,8 @@ export class SimpleLock extends Lock {
         return this.#placeOf(stat.czxid, session, data);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
-          await zk.ensurePath(this.context.root, { mode: 'container', session });
+          const acl = store.folderAcl && { acl: store.folderAcl };
+          await zk.ensurePath(this.context.root, { mode: 'container', session, ...acl });
         } else if (isServerError(error, 'node-exists')) {
           return undefined;
         } else if (isInterrupted(error)) {

@@ -6,7 +6,10 @@ import type { ZooKeeper } from '../client/zookeeper.ts';
 export interface QueueStore {
   readonly zk: ZooKeeper;
   readonly random: Random;
-  /** Where batons appear for a moment: outside every lock's folder, so that no number moves there. */
+  /**
+   * Where batons appear for a moment: outside every lock's folder, so that no number moves there. Made on demand with
+   * `folderAcl`: who can write there can forge a release.
+   */
   readonly batonFolder: string;
   /** Who may do what with entries, and with the folders made for them; anyone anything if left out. */
   readonly entryAcl?: readonly AclEntry[] | undefined;

@@ -257,8 +257,9 @@ export class ZooKeeperPlace implements Place {
   }
 
   #makeBatonFolder(): void {
-    const { zk, batonFolder } = this.#store;
-    zk.ensurePath(batonFolder).catch(() => {});
+    const { zk, batonFolder, folderAcl } = this.#store;
+    // Who may write here can make a waiter believe in a release: no wider than the folder of the lock.
+    zk.ensurePath(batonFolder, folderAcl ? { acl: folderAcl } : {}).catch(() => {});
   }
 
   #batonOf({ name }: QueueEntry): string {

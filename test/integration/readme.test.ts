@@ -11,33 +11,57 @@ const root = new URL('../..', import.meta.url).pathname;
 
 /** What the examples take for granted, and what they print. */
 const examples = [
-  { name: 'the ten lines', marker: "from 'holdfast/zookeeper'", prints: "[ 'job-0000000000' ]\n" },
-  { name: 'the server in the same process', marker: "from 'holdfast/server'", prints: '' },
+  { name: 'the first lock', marker: "from 'holdfast';", prelude: '', prints: 'true\n' },
+  {
+    name: 'the ten lines of the client',
+    marker: "from 'holdfast/zookeeper'",
+    prelude: '',
+    prints: "[ 'job-0000000000' ]\n",
+  },
+  {
+    name: 'the server in the same process',
+    marker: "from 'holdfast/server'",
+    prelude: "import { connect } from 'holdfast';\n",
+    prints: '',
+  },
 ];
 
-test.each(examples)('the README’s example runs as it stands: $name', async ({ marker, prints }) => {
-  const readme = await readFile(join(root, 'README.md'), 'utf8');
-  const block = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)]
-    .map(([, code]) => code!)
-    .find((c) => c.includes(marker));
+test.each(examples)('the README’s example runs as it stands: $name', async ({ marker, prelude, prints }) => {
+  const block = (await blocksOf('README.md')).find((code) => code.includes(marker));
+  expect(await output(prelude + block!)).toBe(prints);
+});
+
+test('the examples of docs/locks.md run as they stand, one after another, and print what they say', async () => {
+  const blocks = await blocksOf('docs/locks.md');
+  const [opening, ...others] = blocks as [string, ...string[]];
+  const imports = new Set(others.flatMap((code) => code.match(/^import .*$/gm) ?? []));
+  // Each in a scope of its own, with the connection of the first.
+  const scoped = others.map((code) => `{\n${code.replaceAll(/^import .*$/gm, '')}}\n`);
+  const said = others.flatMap((code) => [...code.matchAll(/\/\/ prints: (.*)$/gm)].map(([, text]) => text!));
+  expect(said.length).toBeGreaterThan(10);
+  const printed = await output([...imports, opening, ...scoped].join('\n'));
+  expect(printed.trimEnd().split('\n')).toEqual(said);
+});
+
+async function blocksOf(document: string): Promise<string[]> {
+  const text = await readFile(join(root, document), 'utf8');
+  return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+}
+
+/** What a program prints that finds the package by its own name, as built, and a server behind the usual addresses. */
+async function output(code: string): Promise<string> {
   await using server = await startServer();
   {
     await using admin = await connect(server.connectString);
     for (const path of ['/app', '/app/jobs', '/app/config', '/app/status']) await admin.create(path);
   }
-  const imports = block!.includes("from 'holdfast/zookeeper'")
-    ? ''
-    : "import { connect } from 'holdfast/zookeeper';\n";
-  const code = imports + block!.replace('zk1:2181,zk2:2181,zk3:2181', server.connectString);
-  // Inside the project, so that the package is found by its own name, as built.
   const folder = await mkdtemp(join(root, 'dist', 'readme-'));
   try {
-    await writeFile(join(folder, 'example.mts'), code);
-    const { stdout } = await run(process.execPath, ['--import', 'tsx', join(folder, 'example.mts')], {
-      cwd: root,
-    });
-    expect(stdout).toBe(prints);
+    const file = join(folder, 'example.mts');
+    await writeFile(file, code.replaceAll('zk1:2181,zk2:2181,zk3:2181', server.connectString));
+    const { stdout } = await run(process.execPath, ['--import', 'tsx', file], { cwd: root });
+    return stdout;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-});
+}
