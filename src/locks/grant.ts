@@ -30,7 +30,8 @@ export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Gr
     // With a number that all have, the new entry would be the last of them and not beside this one.
     ...(place.entry.sequence !== SEQUENCE_LAST && { beside: (role, data) => place.beside(role, data) }),
     watchSelf: () => place.watchSelf(),
-    leave: (options) => place.leave(options),
+    // Whoever waits for a reader waits for others too: it passes no baton.
+    leave: (options) => place.leave(place.entry.role === 'read' ? {} : options),
   };
 }
 

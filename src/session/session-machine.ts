@@ -1,5 +1,5 @@
 import { invariant, unreachable } from '../base/assert.ts';
-import { eventTypes, type WatchType, watchTypes } from '../protocol/constants.ts';
+import { eventTypes } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import {
   AuthFailedError,
@@ -28,7 +28,7 @@ import {
   type LinkState,
   type SessionState,
 } from './session-state.ts';
-import { type WatchEvent, WatchRegistry } from './watch-registry.ts';
+import { type WatchEvent, WatchRegistry, type WatchRemoval } from './watch-registry.ts';
 import { WatchRestoration } from './watch-restoration.ts';
 
 const NO_EFFECTS: readonly SessionEffect[] = [];
@@ -336,9 +336,9 @@ export class SessionMachine {
       return this.#lose('expired-by-server', nowMs);
     }
     if (request.watch && !request.abandoned) this.#registerWatch(request, header.err);
-    if (ok && request.operation === operations.removeWatches) {
-      this.#watchesRemoved(request.record as { path: string; type: number });
-    }
+    // Not where the answer is used: that is after the next ones in this chunk, which may have set a watch anew.
+    if (ok && request.operation === operations.removeWatches)
+      this.#effects.push(...this.watches.removedBy(request.record as WatchRemoval));
     if (!request.abandoned) {
       this.#effects.push(
         ok
@@ -355,15 +355,6 @@ export class SessionMachine {
     if (err === 0) this.watches.add(watch!, true);
     else if (err === errorCodes['no-node'] && operation === operations.exists)
       this.watches.add(watch!, false);
-  }
-
-  /** Here and not where the answer is used, since that is after the next ones in the chunk, which may set it anew. */
-  #watchesRemoved({ path, type }: { readonly path: string; readonly type: number }): void {
-    const types = Object.entries(watchTypes) as [WatchType, number][];
-    const [removed] = types.find(([, number]) => number === type)!;
-    for (const watcher of this.watches.removeAll(path, removed)) {
-      this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'watch-removed', path } });
-    }
   }
 
   #ownRequestAnswered(request: OwnRequest, err: number, reply: unknown, nowMs: number): void {

@@ -1,4 +1,4 @@
-import type { AddWatchMode, NodeEventType, WatchType } from '../protocol/constants.ts';
+import { type AddWatchMode, type NodeEventType, type WatchType, watchTypes } from '../protocol/constants.ts';
 import type { SessionLostError } from '../protocol/errors.ts';
 
 /** What a watcher is told. Paths are the server's; the client takes the chroot off. */
@@ -19,6 +19,18 @@ export interface WatchIntent {
   readonly kind: 'data' | 'exists' | 'children' | AddWatchMode;
   readonly path: string;
   readonly watcher: Watcher;
+}
+
+/** What a removeWatches request says. */
+export interface WatchRemoval {
+  readonly path: string;
+  readonly type: number;
+}
+
+interface WatcherTold {
+  readonly kind: 'watcher-told';
+  readonly watcher: Watcher;
+  readonly event: WatchEvent;
 }
 
 /** Most paths have one watcher, which then needs no set of its own: it halves the memory of a watch. */
@@ -148,6 +160,13 @@ export class WatchRegistry {
     if (type === 'persistent' || type === 'any') tables.persistent.take(path, removed);
     if (type === 'persistent-recursive' || type === 'any') tables['persistent-recursive'].take(path, removed);
     return removed;
+  }
+
+  /** The same, from the request's own record: whom to tell what. */
+  removedBy({ path, type }: WatchRemoval): WatcherTold[] {
+    const [name] = (Object.entries(watchTypes) as [WatchType, number][]).find(([, each]) => each === type)!;
+    const event = { type: 'watch-removed', path } as const;
+    return [...this.removeAll(path, name)].map((watcher) => ({ kind: 'watcher-told', watcher, event }));
   }
 
   /** Every watcher with its path, taken out: the session is over. */

@@ -57,21 +57,23 @@ describe('a session that ends', () => {
     await lease.release();
   });
 
-  // The server tells of the removal of the session's own nodes before it hangs up
-  onEveryLockBackend('while waiting, with what the server says still heard: the same', async (workspace) => {
-    const { holdfast, proxy } = await workspace.faulty({ sessionTimeoutMs: SHORT_SESSION_MS });
-    const held = await (await workspace.holdfast()).mutex('m').acquire();
-    const waiting = holdfast.mutex('m').acquire();
-    await workspace.untilEntries('m', 2);
-    await until('the watches', async () => (await workspace.watchedPaths()).length === 3);
-    proxy.blackhole('to-server');
-    await workspace.untilEntries('m', 1);
-    proxy.heal();
-    proxy.resetAll();
-    await workspace.untilEntries('m', 2);
-    await held.release();
-    await (await waiting).release();
-  });
+  onEveryLockBackend(
+    'while waiting, with nothing getting through to the server: the same',
+    async (workspace) => {
+      const { holdfast, proxy } = await workspace.faulty({ sessionTimeoutMs: SHORT_SESSION_MS });
+      const held = await (await workspace.holdfast()).mutex('m').acquire();
+      const waiting = holdfast.mutex('m').acquire();
+      await workspace.untilEntries('m', 2);
+      await until('the watches', async () => (await workspace.watchedPaths()).length === 3);
+      proxy.blackhole('to-server');
+      await workspace.untilEntries('m', 1);
+      proxy.heal();
+      proxy.resetAll();
+      await workspace.untilEntries('m', 2);
+      await held.release();
+      await (await waiting).release();
+    },
+  );
 
   onEveryLockBackend('while releasing: the release is done', async (workspace) => {
     const { holdfast, proxy, expire, isolate } = await workspace.faulty();
@@ -317,6 +319,7 @@ describe('a client that is closed', () => {
   onEveryLockBackend('loses what it holds, ends its waits, and leaves nothing', async (workspace) => {
     const [holder, other] = await workspace.holdfasts(2);
     const held = await holder!.mutex('m').acquire();
+    // The server tells of the removal of the session's own nodes before it hangs up: no removal by hand.
     const waiting = expect(holder!.mutex('m').acquire()).rejects.toMatchObject({ code: 'ZK_CLOSED' });
     await workspace.untilEntries('m', 2);
     const reason = firing(held);

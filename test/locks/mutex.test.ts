@@ -2,6 +2,7 @@ import { describe, expect } from 'vitest';
 import { LockTimeoutError } from '../../src/holdfast.ts';
 import { ServerError } from '../../src/zookeeper.ts';
 import { everyBackend, onEveryLockBackend } from '../support/lock-backends.ts';
+import { until } from '../support/until.ts';
 import { turns, Witness } from '../support/witness.ts';
 
 const ANYONE = { scheme: 'world', id: 'anyone' } as const;
@@ -99,11 +100,18 @@ describe('a mutex', () => {
     expect(await lock.attempt({ timeoutMs: 50 })).toEqual({ ok: false, reason: 'timeout' });
     const gaveUp = new AbortController();
     const waiting = lock.acquire({ signal: gaveUp.signal });
-    const behind = lock.acquire();
+    let granted = false;
+    const behind = lock.acquire().then((lease) => {
+      granted = true;
+      return lease;
+    });
     await workspace.untilEntries('m', 3);
+    await until('all watches', async () => (await workspace.watchedPaths()).length >= 4);
     gaveUp.abort(new Error('changed my mind'));
     await expect(waiting).rejects.toThrow('changed my mind');
     await workspace.untilEntries('m', 2);
+    await until('the one behind to look', async () => (await workspace.watchedPaths()).length === 3);
+    expect(granted).toBe(false); // The one ahead has gone, the holder has not.
     held.assertHeld();
     await held.release();
     await (await behind).release();

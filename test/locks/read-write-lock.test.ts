@@ -81,7 +81,13 @@ describe('a read-write lock', () => {
     async (workspace) => {
       const [holder, other] = await workspace.holdfasts(2);
       const lock = holder!.readWriteLock('c');
-      const write = await lock.write.acquire();
+      // One that has waited knows of others, and would pass a baton.
+      await workspace.admin.ensurePath('/holdfast/batons');
+      const before = await other!.readWriteLock('c').write.acquire();
+      const acquiring = lock.write.acquire();
+      await workspace.untilEntries('c', 2);
+      await before.release();
+      const write = await acquiring;
       let writing = false;
       const writer = other!.readWriteLock('c').write.use(async (lease) => {
         writing = true;
