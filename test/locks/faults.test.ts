@@ -6,7 +6,7 @@ import { type FaultyHoldfast, onEveryLockBackend, SHORT_SESSION_MS } from '../su
 import { until } from '../support/until.ts';
 
 /** How long the network is bad. More by `HOLDFAST_STRESS_MS`, another course by `HOLDFAST_STRESS_SEED`. */
-const DURATION_MS = Number(process.env['HOLDFAST_STRESS_MS'] ?? 6_000);
+const DURATION_MS = Number(process.env['HOLDFAST_STRESS_MS'] ?? 5_000);
 const SEED = Number(process.env['HOLDFAST_STRESS_SEED'] ?? 1);
 const CLIENTS = 5;
 

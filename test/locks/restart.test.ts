@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { connect } from '../../src/holdfast.ts';
+import { startServer } from '../../src/server.ts';
 import { LockWorkspace, SUPER_DIGEST } from '../support/lock-backends.ts';
 import { looseEnds } from '../support/loose-ends.ts';
 import { until } from '../support/until.ts';
@@ -51,4 +53,56 @@ describe('a server that goes away and comes back', () => {
     expect(witness).toMatchObject({ seenMax: 1, tokensRise: true });
     await workspace.expectNoResidue();
   }, 60_000);
+});
+
+describe('a server that forgets', () => {
+  // L18, E14; CURATOR-724: another server in the place of the first
+  test('everything: holders are told, waiters join again', async () => {
+    await using _ends = looseEnds();
+    let server = await startServer({ fourLetterWords: '*', superDigest: SUPER_DIGEST });
+    const { port } = server;
+    try {
+      await using holder = await connect({ servers: server.connectString });
+      await using other = await connect({ servers: server.connectString });
+      const held = await holder.mutex('m').acquire();
+      const { signal } = held;
+      const waiting = [other.mutex('m').acquire(), other.election('m2').campaign()];
+      await (await waiting[1])!.release();
+      await server.stop();
+      // In memory a run is told from the one before by the second in which it began.
+      const second = () => Math.floor(Date.now() / 1_000);
+      const stoppedIn = second();
+      await until('the next second', () => second() > stoppedIn);
+      server = await startServer({ port, fourLetterWords: '*', superDigest: SUPER_DIGEST });
+      const lease = await waiting[0]!;
+      await until('the holder to be told', () => signal.aborted);
+      expect(signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+      expect(lease.token).toBeGreaterThan(held.token);
+      await Promise.all([held.release(), lease.release()]);
+      expect(await other.zk.children('/locks/m')).toEqual([]);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  // M4: folders that are empty for a moment
+  test('empty folders: locks go on, and no folder is left in the end', async () => {
+    await using _ends = looseEnds();
+    await using server = await startServer({ limits: { reapMs: 5 } });
+    await using one = await connect({ servers: server.connectString });
+    await using two = await connect({ servers: server.connectString });
+    const witness = new Witness();
+    await Promise.all(
+      [one, two, one].map(async (holdfast) => {
+        for (let round = 0; round < 25; round++) {
+          await holdfast.mutex('m').use((lease) => witness.during(lease, () => turns(2)));
+          await holdfast.semaphore('s', { permits: 1 }).use(() => turns(1));
+          await holdfast.multiLock(['a', 'b']).use(() => turns(1));
+          if (round % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 12));
+        }
+      }),
+    );
+    expect(witness).toMatchObject({ seenMax: 1, tokensRise: true });
+    await until('the folders to be gone', async () => (await one.list()).length === 0);
+  });
 });

@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import type { Holdfast, LockLease } from '../../src/holdfast.ts';
 import { onEveryLockBackend } from '../support/lock-backends.ts';
+import { until } from '../support/until.ts';
 
 /** Every way to lock a name; each names the kinds it goes together with. */
 const recipes = {
@@ -94,6 +95,7 @@ describe('a stranger in the folder', () => {
     const waiting = holdfast.mutex('x').acquire();
     const caught = expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_FOREIGN_NODE' });
     const [holder] = await workspace.untilEntries('x', 2);
+    await until('all watches', async () => (await workspace.watchedPaths()).length === 3);
     await workspace.admin.create('/locks/x/stranger');
     await workspace.admin.set(`/locks/x/${holder}`, 'touched'); // Which makes the one behind look.
     await caught;
