@@ -34,6 +34,8 @@ export interface Answer {
   readonly body?: { readonly codec: Codec<never>; readonly value: unknown };
   /** The connection is ended once this has gone out. */
   readonly ends?: true;
+  /** The path of the one node whose state it shows; empty if it shows none. Left out, it may show anything. */
+  readonly shows?: string;
 }
 
 /** What the operations need of the server. */
@@ -156,13 +158,13 @@ export class RequestHandlers {
     const { identities } = connection;
     switch (operation) {
       case operations.ping:
-        return this.#ok();
+        return { ...this.#ok(), shows: NOTHING };
       case operations.exists: {
         const { path, watch } = operations.exists.request.read(input);
         try {
           const stat = reads.exists(path, identities);
           if (watch) this.#watch(connection, path, () => watches.watchData(path, connection));
-          return this.#ok(operations.exists.reply, { stat });
+          return { ...this.#ok(operations.exists.reply, { stat }), shows: shownBy(path) };
         } catch (error) {
           const absent = error instanceof Refusal && error.serverCode === errorCodes['no-node'];
           if (absent && watch) this.#watch(connection, path, () => watches.watchData(path, connection));
@@ -173,14 +175,14 @@ export class RequestHandlers {
         const { path, watch } = operations.getData.request.read(input);
         const value = reads.getData(path, identities);
         if (watch) this.#watch(connection, path, () => watches.watchData(path, connection));
-        return this.#ok(operations.getData.reply, value);
+        return { ...this.#ok(operations.getData.reply, value), shows: shownBy(path) };
       }
       case operations.getChildren:
       case operations.getChildren2: {
         const { path, watch } = operations.getChildren.request.read(input);
         const value = reads.getChildren(path, identities);
         if (watch) this.#watch(connection, path, () => watches.watchChildren(path, connection));
-        return this.#ok(operation.reply, value);
+        return { ...this.#ok(operation.reply, value), shows: shownBy(path) };
       }
       case operations.getAcl:
         return this.#ok(
@@ -322,4 +324,11 @@ export class RequestHandlers {
 
 function wrapped<S>(written: Written<S>): Written<{ stat: S }> {
   return { ...written, result: { stat: written.result } };
+}
+
+const NOTHING = '';
+
+/** The empty path is the root too, to those who ask without checking their path. */
+function shownBy(path: string): string {
+  return path === '' ? '/' : path;
 }

@@ -59,6 +59,59 @@ const creates = (count: number, prefix = '/n') =>
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 const xidsOf = (client: MemoryClient) => client.replies().map(({ xid }) => xid);
 
+describe('answers and the disk', () => {
+  const read = (path: string) => ['getData', { path, watch: false }] as const;
+  const list = (path: string) => ['getChildren2', { path, watch: false }] as const;
+
+  test.each([
+    ['a node that was made', read('/a/new'), ['create', node('/a/new')]],
+    ['the list it is in', list('/a'), ['create', node('/a/new')]],
+    ['the stat of the one above', ['exists', { path: '/a', watch: false }], ['create', node('/a/new')]],
+    ['data that was written', read('/a'), ['setData', { path: '/a', data: Buffer.from('x'), version: -1 }]],
+    ['who may do what', ['getAcl', { path: '/a' }], ['setAcl', { path: '/a', acl: OPEN_ACL, version: -1 }]],
+    [
+      'that a node is gone',
+      ['exists', { path: '/b', watch: false }],
+      ['delete', { path: '/b', version: -1 }],
+    ],
+    ['the list it was in', list('/'), ['delete', { path: '/b', version: -1 }]],
+    ['the list it was in, by the empty path', list(''), ['delete', { path: '/b', version: -1 }]],
+    [
+      'that all before it is done',
+      ['sync', { path: '/' }],
+      ['setData', { path: '/b', data: null, version: -1 }],
+    ],
+  ] as const)('wait for it if they show what it has not taken: %s', (_what, question, change) => {
+    const { sync, connected } = slowWorld();
+    const [writer, reader] = [connected(), connected()];
+    writer.ask(['create', node('/a')], ['create', node('/b')]);
+    sync();
+    writer.ask(change);
+    reader.ask(question);
+    expect(xidsOf(reader)).toEqual([]);
+    sync();
+    expect(xidsOf(reader)).toEqual([1]);
+  });
+
+  test('do not wait if they show other nodes, and say no later transaction than is on disk', () => {
+    const { core, sync, connected } = slowWorld();
+    const [writer, reader] = [connected(), connected()];
+    writer.ask(['create', node('/a')], ['create', node('/b')]);
+    sync();
+    const settled = core.zxid;
+    writer.ask(['create', node('/a/new')]);
+    reader.ask(read('/b'), list('/b'), ['exists', { path: '/b', watch: false }], ['ping', undefined]);
+    const replies = reader.replies();
+    expect(replies).toHaveLength(4);
+    expect(replies.every(({ zxid }) => zxid === settled)).toBe(true);
+    // Its own requests are answered in order all the same.
+    writer.ask(read('/b'));
+    expect(xidsOf(writer).slice(2)).toEqual([]);
+    sync();
+    expect(xidsOf(writer)).toEqual([3, 4]);
+  });
+});
+
 describe('requests that wait for the disk', () => {
   test('are so many of a connection; the rest of the chunk is handled later, in order, and nothing is read meanwhile', () => {
     const { core, disk, sync, connected } = slowWorld({ outstandingPerConnectionMax: 10 });

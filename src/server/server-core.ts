@@ -36,6 +36,7 @@ import type { Recovered } from './storage/recover.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
 import type { StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
+import { UnsettledTransactions } from './unsettled-transactions.ts';
 import { WatchTable } from './watch-table.ts';
 import { type Happening, WriteOperations, type Written } from './write-operations.ts';
 
@@ -102,8 +103,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** Connections with output that waits for the disk. */
   readonly #holding = new Set<ServerConnection>();
   readonly #journal: Journal | undefined;
-  /** Transactions that are not on disk yet, with how to take them back. */
-  #pending: { readonly zxid: bigint; readonly undo: Undo }[] = [];
+  /** What has happened and is not on disk yet. */
+  readonly #unsettled = new UnsettledTransactions();
   #zxid: bigint;
   #reapAtMs: number;
   /** When the bytes that are being handled came in. */
@@ -325,7 +326,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
         reason: this.sessions.get(request.sessionId) ? 'wrong password' : 'it is over, or never was',
       });
     }
-    this.#send(connection, true, (out) =>
+    this.#send(connection, 'answer', (out) =>
       Connected.write(out, {
         protocolVersion: 0,
         timeOut: session ? timeoutMs : 0,
@@ -426,7 +427,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   #journalize(transaction: Transaction, undo: Undo): void {
     if (!this.#journal) return;
     invariant(!this.readOnly, 'nothing changes while nothing can be kept');
-    this.#pending.push({ zxid: transaction.zxid, undo });
+    this.#unsettled.add(transaction, undo);
     this.#journal.append(transaction);
   }
 
@@ -438,16 +439,19 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** Tells one connection of an event. */
   notify(connection: ServerConnection, type: NodeEventType, path: string, zxid: bigint): void {
-    this.#send(connection, false, (out) => {
+    this.#send(connection, 'event', (out) => {
       ReplyHeader.write(out, { xid: xids.notification, zxid, err: 0 });
       WatcherEvent.write(out, { type: EVENT_NUMBERS[type], state: CONNECTED_STATE, path });
     });
   }
 
   /** Answers a request, and ends the connection if the answer says so. */
-  answer(connection: ServerConnection, xid: number, { zxid, err, body, ends }: Answer): void {
-    this.#send(connection, true, (out) => {
-      ReplyHeader.write(out, { xid, zxid, err });
+  answer(connection: ServerConnection, xid: number, { zxid, err, body, ends, shows }: Answer): void {
+    // What shows one node only need not wait for the disk to take changes of others.
+    const settled = shows !== undefined && !this.#unsettled.changed(shows);
+    const shown = settled ? this.#unsettled.settledZxid(zxid) : zxid;
+    this.#send(connection, settled ? 'settled-answer' : 'answer', (out) => {
+      ReplyHeader.write(out, { xid, zxid: shown, err });
       if (body) (body.codec as Codec<unknown>).write(out, body.value);
     });
     this.#countAnswer(connection);
@@ -468,12 +472,16 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   // Output
 
-  #send(connection: ServerConnection, answers: boolean, write: (out: JuteWriter) => void): void {
+  #send(
+    connection: ServerConnection,
+    kind: 'answer' | 'settled-answer' | 'event',
+    write: (out: JuteWriter) => void,
+  ): void {
     if (connection.over) return;
     this.statistics.sentCount++;
-    const heldUntil = this.#pending.at(-1)?.zxid;
+    const heldUntil = kind === 'settled-answer' ? undefined : this.#unsettled.newestZxid;
     const before = connection.outstandingCount;
-    connection.send(heldUntil, answers, write);
+    connection.send(heldUntil, kind !== 'event', write);
     this.#intake.outstandingCount += connection.outstandingCount - before;
     if (heldUntil !== undefined) this.#holding.add(connection);
     this.#dirty.add(connection);
@@ -492,9 +500,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** Everything up to this transaction is on disk: what shows its effect may go out. */
   durable(zxid: bigint): void {
-    let count = 0;
-    while (count < this.#pending.length && this.#pending[count]!.zxid <= zxid) count++;
-    this.#pending.splice(0, count);
+    this.#unsettled.settle(zxid);
     for (const connection of this.#holding) {
       const before = connection.outstandingCount;
       connection.release(zxid);
@@ -511,8 +517,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
    */
   storeFailed(error: Error): void {
     this.#writeFault = error.message;
-    for (const { undo } of this.#pending.reverse()) undo();
-    this.#pending = [];
+    this.#unsettled.takeBack();
     for (const connection of this.#holding) this.#drop(connection, 'the disk took no more', 'disk');
     this.#holding.clear();
     this.#intake.resume();
