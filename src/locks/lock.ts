@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Emitter } from '../base/emitter.ts';
 import { checkDuration } from '../client/arguments.ts';
-import { isServerError, UnreachableError } from '../protocol/errors.ts';
+import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { GiveUp, type WaitOptions } from './give-up.ts';
 import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
@@ -69,7 +69,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     this.#checkOptions(options);
     if (options.within) return this.#reenter(options.within);
     const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...options };
-    return (await this.#run(bounded, async (giveUp) => this.tryContend(options, giveUp))) ?? null;
+    const looking = (giveUp: AbortSignal | undefined) =>
+      againIfSessionLost(giveUp, () => this.tryContend(options, giveUp));
+    return (await this.#run(bounded, looking)) ?? null;
   }
 
   /** As `acquire` with a `timeoutMs`, as `tryAcquire` without: what is to be expected comes as a result. */
@@ -206,5 +208,16 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
       checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
     }
     this.check(options);
+  }
+}
+
+/** An answer that went with its session says nothing of the lock: the next session asks again. */
+async function againIfSessionLost<T>(giveUp: AbortSignal | undefined, ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+    }
   }
 }
