@@ -4,11 +4,6 @@ import { installNpmPackages, installServers, run } from './setup.mjs';
 installNpmPackages();
 installServers();
 run('node', ['scripts/check.mjs']);
-run('node_modules/.bin/vitest', [
-  'run',
-  '--project',
-  'unit',
-  '--project',
-  'servers',
-  ...process.argv.slice(2),
-]);
+const suites = ['--project', 'unit', '--project', 'servers'];
+run('node_modules/.bin/vitest', ['run', ...suites, ...process.argv.slice(2)]);
+if (process.argv.length === 2) run('node_modules/.bin/vitest', ['run', '--project', 'kazoo']);

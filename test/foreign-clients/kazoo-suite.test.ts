@@ -29,8 +29,14 @@ const leftOut = {
   ],
 };
 
-/** What is run and may fail, since it does so on ZooKeeper 3.8 itself: 2 of 18 runs there. */
-const mayFail = ['test_request_queuing_session_expired'];
+/** What is run and may fail, since it does so on ZooKeeper 3.8 itself, and why. */
+const mayFail = [
+  { name: 'test_request_queuing_session_expired', reason: '2 of 18 runs on ZooKeeper failed' },
+  {
+    name: 'TestSemaphore.test_handle_session_loss',
+    reason: 'waits for an event that is set and cleared; coming late it waits for ever, on ZooKeeper too',
+  },
+];
 
 /** Skipped by the suite itself: one of its own build, two that want Kerberos. */
 const SKIPPED_COUNT = 3;
@@ -41,7 +47,7 @@ test('what passes on ZooKeeper passes on the embedded server', { timeout: SUITE_
   const deselected = Object.values(leftOut).flat();
   const { failed, counts, report } = await runSuite(deselected.map(({ name }) => name));
   expect(
-    failed.filter((id) => !mayFail.some((name) => id.includes(name))),
+    failed.filter((id) => !mayFail.some(({ name }) => id.includes(name))),
     report,
   ).toEqual([]);
   expect(counts.deselected, report).toBe(deselected.reduce((sum, { count }) => sum + count, 0));
