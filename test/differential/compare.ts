@@ -28,7 +28,10 @@ export type Trace = (index: number, step: Step, real: readonly string[], embedde
 /** Runs a scenario on both servers, step by step, until they disagree or it is over. */
 export async function compare(servers: Servers, seed: number, trace?: Trace): Promise<Result> {
   const scenario = scenarioOf(seed);
-  const sides = [new Side(servers.real, scenario), new Side(servers.embedded, scenario)] as const;
+  const sides = [
+    new Side(servers.real, scenario, { keepsOldConnections: true }),
+    new Side(servers.embedded, scenario),
+  ] as const;
   try {
     for (const [index, step] of scenario.steps.entries()) {
       const [real, embedded] = await Promise.all([sides[0].perform(step), sides[1].perform(step)]);

@@ -30,12 +30,19 @@ export class Side {
   readonly #address: Address;
   readonly #prefix: string;
   readonly #seed: number;
+  readonly #keepsOldConnections: boolean;
   readonly #clients: Client[];
   readonly #transcript = new Transcript();
   /** What had been seen after each step. */
   readonly #seenAfter: bigint[] = [];
 
-  constructor(address: Address, scenario: Scenario) {
+  /** `keepsOldConnections`: one that was replaced may be left open by mistake, and is shown as closed then. */
+  constructor(
+    address: Address,
+    scenario: Scenario,
+    options: { readonly keepsOldConnections?: boolean } = {},
+  ) {
+    this.#keepsOldConnections = options.keepsOldConnections ?? false;
     this.#address = address;
     this.#prefix = scenario.prefix;
     this.#seed = scenario.seed;
@@ -166,7 +173,8 @@ export class Side {
     if (client.connection !== previous) {
       const end = await previous.collect(() => false, CLOSE_WAIT_MS);
       await previous.drop();
-      return [note(`the old connection: ${end.ended}`), ...this.#events(end)];
+      const forgotten = this.#keepsOldConnections && end.ended === 'silence';
+      return [note(`the old connection: ${forgotten ? 'closed' : end.ended}`), ...this.#events(end)];
     }
     const heard = await this.#collect(client, [PING]);
     if (heard.ended === 'closed') client.connection = undefined;
