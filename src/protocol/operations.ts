@@ -90,7 +90,6 @@ export const operations = {
 /** The numbers a server answers with `marshalling-error` or `bad-arguments` when a client sends them alone. */
 export const opcodeOfCheck = 13;
 export const opcodeOfDeleteContainer = 20;
-export const opcodeOfCreateSession = -10;
 
 const byOpcode = new Map<number, Operation>(
   Object.values<Operation>(operations).map((operation) => [operation.opcode, operation]),

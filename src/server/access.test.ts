@@ -1,31 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { conditionOf } from '../protocol/error-codes.ts';
 import type { Acl } from '../protocol/records.ts';
-import {
-  digestIdentity,
-  type Identity,
-  isAllowed,
-  maskDigests,
-  normalizeAcl,
-  Refusal,
-  userNameOf,
-} from './access.ts';
+import { digestIdentity, type Identity, isAllowed, maskDigests, normalizeAcl, userNameOf } from './access.ts';
+import { refusalOf } from './refusal-of.test-data.ts';
 
 const IP: Identity = { scheme: 'ip', id: '127.0.0.1' };
 const ann = digestIdentity('ann:secret');
 const bob = digestIdentity('bob:hidden');
 const entry = (scheme: string, id: string | null, perms = 31): Acl => ({ perms, id: { scheme, id } });
 const WORLD = entry('world', 'anyone');
-
-function refusalOf(run: () => unknown): string | undefined {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    if (error instanceof Refusal) return conditionOf(error.serverCode);
-    throw error;
-  }
-}
 
 describe('an identity of scheme digest', () => {
   test.each([

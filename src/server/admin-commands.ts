@@ -123,15 +123,8 @@ export const adminCommands: readonly AdminCommand[] = [
     otherNames: ['wchs'],
     word: 'wchs',
     report: ({ watches }) => {
-      const watchers = new Set<ServerConnection>();
-      let pathCount = 0;
-      let watchCount = 0;
-      for (const [, watching] of watches.dataWatches()) {
-        pathCount++;
-        watchCount += watching.size;
-        for (const watcher of watching.keys()) watchers.add(watcher);
-      }
-      return { num_connections: watchers.size, num_paths: pathCount, num_total_watches: watchCount };
+      const { watcherCount, pathCount, watchCount } = watches.dataSummary();
+      return { num_connections: watcherCount, num_paths: pathCount, num_total_watches: watchCount };
     },
   },
   {

@@ -201,15 +201,8 @@ function dueSets(sets: readonly DueSet[], { nowMs, wallMs }: Asking): string {
 // Watches: of the data table alone, as ZooKeeper shows them.
 
 function watchSummary({ watches }: Reported): string {
-  const watchers = new Set<ServerConnection>();
-  let pathCount = 0;
-  let watchCount = 0;
-  for (const [, watching] of watches.dataWatches()) {
-    pathCount++;
-    watchCount += watching.size;
-    for (const watcher of watching.keys()) watchers.add(watcher);
-  }
-  return `${watchers.size} connections watching ${pathCount} paths\nTotal watches:${watchCount}\n`;
+  const { watcherCount, pathCount, watchCount } = watches.dataSummary();
+  return `${watcherCount} connections watching ${pathCount} paths\nTotal watches:${watchCount}\n`;
 }
 
 function watchesBySession({ watches }: Reported): string {
@@ -217,7 +210,9 @@ function watchesBySession({ watches }: Reported): string {
   for (const [path, watching] of watches.dataWatches()) {
     for (const { session } of watching.keys()) {
       const id = hex(session?.id ?? 0n);
-      paths.set(id, [...(paths.get(id) ?? []), path]);
+      const known = paths.get(id);
+      if (known) known.push(path);
+      else paths.set(id, [path]);
     }
   }
   return `${listing(paths)}\n`;

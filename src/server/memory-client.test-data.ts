@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts';
 import { FrameDecoder } from '../protocol/frame-decoder.ts';
 import { Connect, Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
@@ -7,6 +8,26 @@ import type { Codec, ValueOf } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader } from '../protocol/records.ts';
 import type { ServerConnection, ServerLink } from './server-connection.ts';
 import type { ServerCore } from './server-core.ts';
+
+/** Time that stands still until it is set. */
+export class StillClock implements Clock {
+  ms = 1_000;
+  nowMs(): number {
+    return this.ms;
+  }
+  wallMs(): number {
+    return 1_700_000_000_000 + this.ms;
+  }
+  at(): never {
+    throw new Error('the core has no timers');
+  }
+  endOfTick(): never {
+    throw new Error('the core has no timers');
+  }
+  afterInput(): never {
+    throw new Error('the core has no timers');
+  }
+}
 
 /** A link to a peer in the same process. What is written arrives at once, unless the peer does not read. */
 export class MemoryLink implements ServerLink {

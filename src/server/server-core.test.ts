@@ -1,31 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../base/clock.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
 import { operations, xids } from '../protocol/operations.ts';
-import { connectFrame, MemoryClient, node, OPEN_ACL, requestFrame } from './memory-client.test-data.ts';
+import {
+  connectFrame,
+  MemoryClient,
+  node,
+  OPEN_ACL,
+  requestFrame,
+  StillClock,
+} from './memory-client.test-data.ts';
 import { ServerCore, type ServerCoreOptions } from './server-core.ts';
 import type { Transaction } from './transaction.ts';
-
-/** Time that stands still until it is set. */
-class StillClock implements Clock {
-  ms = 1_000;
-  nowMs(): number {
-    return this.ms;
-  }
-  wallMs(): number {
-    return 1_700_000_000_000 + this.ms;
-  }
-  at(): never {
-    throw new Error('the core has no timers');
-  }
-  endOfTick(): never {
-    throw new Error('the core has no timers');
-  }
-  afterInput(): never {
-    throw new Error('the core has no timers');
-  }
-}
 
 /** A disk that takes things when it is told to. */
 class SlowDisk {

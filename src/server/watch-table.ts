@@ -194,6 +194,19 @@ export class WatchTable<W> {
     return this.#data.paths();
   }
 
+  /** How many watch how many paths, in the data table. */
+  dataSummary(): { readonly watcherCount: number; readonly pathCount: number; readonly watchCount: number } {
+    const watchers = new Set<W>();
+    let pathCount = 0;
+    let watchCount = 0;
+    for (const [, watching] of this.dataWatches()) {
+      pathCount++;
+      watchCount += watching.size;
+      for (const watcher of watching.keys()) watchers.add(watcher);
+    }
+    return { watcherCount: watchers.size, pathCount, watchCount };
+  }
+
   /** Without this, a connection that lives long would remember every path it ever watched. */
   #forgetUsedUp(path: string, watchers: Iterable<W>): void {
     for (const watcher of watchers) {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { conditionOf } from '../protocol/error-codes.ts';
 import type { MultiOp } from '../protocol/multi.ts';
 import type { Acl } from '../protocol/records.ts';
-import { digestIdentity, Refusal } from './access.ts';
+import { digestIdentity } from './access.ts';
 import { DataTree, type Moment, statOf } from './data-tree.ts';
+import { refusalOf } from './refusal-of.test-data.ts';
 import { defaultLimits } from './server-limits.ts';
 import { type Asker, WriteOperations } from './write-operations.ts';
 
@@ -30,16 +30,6 @@ function world(): { tree: DataTree; writes: WriteOperations } {
     writes.create(node(path, 0, CLOSED), 'plain', ANN, moment);
   writes.create(node('/ephemeral', 1), 'plain', STRANGER, moment);
   return { tree, writes };
-}
-
-function refusalOf(run: () => unknown): string | undefined {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    if (error instanceof Refusal) return conditionOf(error.serverCode);
-    throw error;
-  }
 }
 
 describe('a create is refused for the first of', () => {

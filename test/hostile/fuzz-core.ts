@@ -1,8 +1,7 @@
-import type { Clock } from '../../src/base/clock.ts';
 import { type Random, seededRandom } from '../../src/base/random.ts';
 import { JuteReader } from '../../src/protocol/jute-reader.ts';
 import { operations, xids } from '../../src/protocol/operations.ts';
-import { connectFrame, MemoryClient, node } from '../../src/server/memory-client.test-data.ts';
+import { connectFrame, MemoryClient, node, StillClock } from '../../src/server/memory-client.test-data.ts';
 import { ServerCore } from '../../src/server/server-core.ts';
 import type { ServerLimits } from '../../src/server/server-limits.ts';
 import { below, fuzzedFrame, pick } from './fuzzed-frames.ts';
@@ -37,25 +36,6 @@ export interface FuzzResult {
   readonly answered: number;
   readonly dropped: number;
   readonly rssGrowthBytes: number;
-}
-
-class SteppedClock implements Clock {
-  ms = 1_000;
-  nowMs(): number {
-    return this.ms;
-  }
-  wallMs(): number {
-    return 1_700_000_000_000 + this.ms;
-  }
-  at(): never {
-    throw new Error('the core has no timers');
-  }
-  endOfTick(): never {
-    throw new Error('the core has no timers');
-  }
-  afterInput(): never {
-    throw new Error('the core has no timers');
-  }
 }
 
 /** One client that sends whatever it likes, and knows what answers it is owed. */
@@ -143,7 +123,7 @@ class HostileClient {
 
 /** A server, a client that behaves, and some that do not. */
 class World {
-  readonly clock = new SteppedClock();
+  readonly clock = new StillClock();
   readonly core: ServerCore;
   readonly random: Random;
   readonly #onDisk: boolean;
