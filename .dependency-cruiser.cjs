@@ -8,6 +8,7 @@ const below = {
   locks: ['base', 'protocol', 'session', 'client', 'queue'],
   server: ['base', 'protocol'],
   testing: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
+  cli: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
 };
 const tests = '\\.test(-data)?\\.ts$';
 
@@ -43,7 +44,7 @@ module.exports = {
     {
       name: 'no-runtime-dependency-in-the-library',
       severity: 'error',
-      from: { path: '^src/', pathNot: tests },
+      from: { path: '^src/', pathNot: `^src/cli/|${tests}` },
       to: { dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional', 'npm-no-pkg', 'unknown'] },
     },
     {

@@ -1,0 +1,12 @@
+import type { ExitCode } from './exit-codes.ts';
+
+/** Ends the invocation with one line on standard error and that exit code. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly exitCode: ExitCode;
+
+  constructor(message: string, exitCode: ExitCode, options?: ErrorOptions) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
