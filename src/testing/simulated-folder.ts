@@ -66,6 +66,10 @@ export class SimulatedFolder implements Folder {
     this.#stop = stop;
   }
 
+  async freeBytes(): Promise<number> {
+    return Number.POSITIVE_INFINITY;
+  }
+
   async list(): Promise<string[]> {
     await this.#call('list', '');
     return [...this.files.keys()];
@@ -88,14 +92,14 @@ export class SimulatedFolder implements Folder {
     this.#changeNames((names) => names.set(name, file));
     await this.#syncNames();
     return {
-      write: async (bytes) => {
+      write: async (bytes, at) => {
         try {
           await this.#call('write', name);
         } catch (error) {
-          file.content = Buffer.concat([file.content, bytes.subarray(0, bytes.byteLength >> 1)]);
+          file.content = written(file.content, bytes.subarray(0, bytes.byteLength >> 1), at);
           throw error;
         }
-        file.content = Buffer.concat([file.content, bytes]);
+        file.content = written(file.content, bytes, at);
       },
       sync: () => this.#sync(name, file),
       cut: async (bytes) => {
@@ -226,18 +230,25 @@ export class SimulatedFolder implements Folder {
   }
 }
 
+/** A file with these bytes at this offset. What was there is left alone: it may be what is on disk. */
+function written(content: Buffer, bytes: Buffer, at: number): Buffer {
+  return Buffer.concat([content.subarray(0, at), bytes, content.subarray(at + bytes.byteLength)]);
+}
+
 /** Of what was not synced, each sector is on disk or not, and the file's length is anything in between. */
 function torn({ content: latest, durable, cutOff }: SimulatedFile, random: Random): Buffer {
   const content = cutOff && random.u32() % 2 === 0 ? cutOff : latest;
-  if (content.byteLength <= durable.byteLength) return random.u32() % 2 === 0 ? content : durable;
+  if (content.byteLength < durable.byteLength) return random.u32() % 2 === 0 ? content : durable;
   const unsynced = content.byteLength - durable.byteLength;
   const left = Buffer.from(
     content.subarray(0, durable.byteLength + Math.floor(fraction(random) * (unsynced + 1))),
   );
-  for (let at = durable.byteLength; at < left.byteLength; ) {
-    const sectorEnd = Math.min(left.byteLength, at - (at % SECTOR_BYTES) + SECTOR_BYTES);
-    if (random.u32() % 3 === 0) left.fill(0, at, sectorEnd);
-    at = sectorEnd;
+  for (let at = 0; at < left.byteLength; at += SECTOR_BYTES) {
+    const end = Math.min(left.byteLength, at + SECTOR_BYTES);
+    const before = durable.subarray(at, end);
+    if (before.equals(left.subarray(at, end)) || random.u32() % 3 !== 0) continue;
+    left.fill(0, at, end);
+    before.copy(left, at);
   }
   return left;
 }

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, statfs, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AppendFile, Folder } from './folder.ts';
 
@@ -15,6 +15,11 @@ export class DiskFolder implements Folder {
     return new DiskFolder(path);
   }
 
+  async freeBytes(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.#path);
+    return bavail * bsize;
+  }
+
   list(): Promise<string[]> {
     return readdir(this.#path);
   }
@@ -24,7 +29,7 @@ export class DiskFolder implements Folder {
   }
 
   async create(name: string): Promise<AppendFile> {
-    const file = await open(join(this.#path, name), 'ax', 0o600);
+    const file = await open(join(this.#path, name), 'wx', 0o600);
     try {
       await this.#syncNames();
     } catch (error) {
@@ -32,10 +37,11 @@ export class DiskFolder implements Folder {
       throw error;
     }
     return {
-      async write(bytes) {
+      async write(bytes, at) {
         let written = 0;
         while (written < bytes.byteLength) {
-          written += (await file.write(bytes, written)).bytesWritten;
+          const left = bytes.byteLength - written;
+          written += (await file.write(bytes, written, left, at + written)).bytesWritten;
         }
       },
       sync: () => file.datasync(),

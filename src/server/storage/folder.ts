@@ -1,6 +1,7 @@
-/** A file that only grows. */
+/** A file that is being written. */
 export interface AppendFile {
-  write(bytes: Buffer): Promise<void>;
+  /** Writes at this offset, which is not behind the end of the file. */
+  write(bytes: Buffer, at: number): Promise<void>;
   /** Resolves when everything written is on disk. */
   sync(): Promise<void>;
   /** Cuts the file to its first `bytes` bytes, without waiting for the disk. */
@@ -10,6 +11,8 @@ export interface AppendFile {
 
 /** One folder of files, as the log and the snapshots need it: a real one, or a simulated one that can lose power. */
 export interface Folder {
+  /** How much more the disk takes, as far as is known. */
+  freeBytes(): Promise<number>;
   list(): Promise<string[]>;
   read(name: string): Promise<Buffer>;
   /** Makes a new file; that it is there is on disk when this resolves. Fails if it exists. */

@@ -95,6 +95,7 @@ describe('a server that ends at any call to the disk', () => {
     expect([...kinds].sort()).toEqual([
       'close',
       'create',
+      'cut',
       'list',
       'remove',
       'rename',

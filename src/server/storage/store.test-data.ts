@@ -175,7 +175,7 @@ export const impatientClock: Clock = {
 };
 
 /** A life of a server in this folder. */
-export async function open(folder: Folder, logBytesMax = 1 << 20) {
+export async function open(folder: Folder, logBytesMax = 1 << 15) {
   const { store, recovered } = await Store.open(folder, {
     clock: impatientClock,
     random: seededRandom(7),

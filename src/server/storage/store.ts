@@ -3,8 +3,8 @@ import type { Log } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { Journal, Transaction } from '../transaction.ts';
 import { kindOf, nameOf, zxidOf } from './file-names.ts';
-import type { AppendFile, Folder } from './folder.ts';
-import { encodeBatch, encodeLogHeader, LOG_HEADER_BYTES } from './log-format.ts';
+import type { Folder } from './folder.ts';
+import { OpenLog } from './open-log.ts';
 import { type Recovered, recover } from './recover.ts';
 import { encodeSnapshot, type SavedState } from './snapshot-format.ts';
 import { SLOW_SYNC_MS, StoreStatistics } from './store-statistics.ts';
@@ -92,7 +92,8 @@ export class Store implements Journal {
     await folder.remove(SNAPSHOT_BEING_WRITTEN);
     await folder.remove(PROBE);
     const name = nameOf('log', options.firstZxid(recovered.usedZxid));
-    const log = await OpenLog.create(folder, name, { base: recovered.zxid, seed: options.random.u32() });
+    const header = { base: recovered.zxid, seed: options.random.u32() };
+    const log = await OpenLog.create(folder, name, header, options.logBytesMax);
     return { store: new Store(folder, options, log, recovered.zxid), recovered };
   }
 
@@ -127,7 +128,7 @@ export class Store implements Journal {
     if (this.#snapshot) this.#snapshot.abandoned = true;
     await this.settled();
     await this.#probing;
-    await this.#log.file.close();
+    await this.#log.close();
   }
 
   async #pump(): Promise<void> {
@@ -171,7 +172,7 @@ export class Store implements Journal {
     try {
       const previous = this.#log;
       this.#log = await this.#nextLog(owner);
-      await previous.file.close().catch(() => {}); // Whatever it says, all of it is on disk.
+      await previous.close().catch(() => {}); // Whatever it says, all of it is on disk.
     } catch (error) {
       snapshot.state.nodes.release();
       throw error;
@@ -186,7 +187,8 @@ export class Store implements Journal {
 
   async #nextLog(owner: StoreOwner): Promise<OpenLog> {
     const name = nameOf('log', owner.takeZxid());
-    return OpenLog.create(this.#folder, name, { base: this.#durableZxid, seed: this.#options.random.u32() });
+    const header = { base: this.#durableZxid, seed: this.#options.random.u32() };
+    return OpenLog.create(this.#folder, name, header, this.#options.logBytesMax);
   }
 
   async #keepSnapshot(snapshot: SnapshotInProgress): Promise<void> {
@@ -221,7 +223,7 @@ export class Store implements Journal {
       let bytes = 0;
       let unsyncedBytes = 0;
       for (const part of encodeSnapshot(snapshot.state)) {
-        await file.write(part);
+        await file.write(part, bytes);
         bytes += part.byteLength;
         if (snapshot.abandoned) return bytes;
         unsyncedBytes += part.byteLength;
@@ -277,7 +279,7 @@ export class Store implements Journal {
       await this.#tryDisk();
       const failed = this.#log;
       this.#log = await this.#nextLog(this.#owner!);
-      await failed.file.close().catch(() => {});
+      await failed.close().catch(() => {});
       this.#failed = false;
       this.#options.log('warn', 'the log can be written again');
       this.#owner!.storeMended();
@@ -291,7 +293,7 @@ export class Store implements Journal {
     try {
       const file = await this.#folder.create(PROBE);
       try {
-        await file.write(Buffer.alloc(PROBE_BYTES, 1));
+        await file.write(Buffer.alloc(PROBE_BYTES, 1), 0);
         await file.sync();
       } finally {
         await file.close();
@@ -299,54 +301,5 @@ export class Store implements Journal {
     } finally {
       await this.#folder.remove(PROBE);
     }
-  }
-}
-
-/** The log that is being written. */
-class OpenLog {
-  readonly file: AppendFile;
-  /** How long it is, as far as it is known to be on disk. */
-  bytes = LOG_HEADER_BYTES;
-  readonly #seed: number;
-
-  private constructor(file: AppendFile, seed: number) {
-    this.file = file;
-    this.#seed = seed;
-  }
-
-  static async create(
-    folder: Folder,
-    name: string,
-    header: { readonly base: bigint; readonly seed: number },
-  ): Promise<OpenLog> {
-    const file = await folder.create(name);
-    try {
-      await file.write(encodeLogHeader(header));
-      await file.sync();
-    } catch (error) {
-      // It holds nothing, and would be in the way of nothing; but there would be one more with each attempt.
-      await file.close().catch(() => {});
-      await folder.remove(name).catch(() => {});
-      throw error;
-    }
-    return new OpenLog(file, header.seed);
-  }
-
-  /** Appends the first of these, as many as make a batch: how many are on disk now, and how long the disk took. */
-  async append(
-    transactions: readonly Transaction[],
-    clock: Clock,
-  ): Promise<{ readonly count: number; readonly syncMs: number }> {
-    const { bytes, count } = encodeBatch(transactions, this.#seed);
-    await this.file.write(bytes);
-    const startedAtMs = clock.nowMs();
-    await this.file.sync();
-    this.bytes += bytes.byteLength;
-    return { count, syncMs: clock.nowMs() - startedAtMs };
-  }
-
-  /** Leaves off what is not known to be on disk. */
-  async giveUp(): Promise<void> {
-    await this.file.cut(this.bytes).catch(() => {});
   }
 }
