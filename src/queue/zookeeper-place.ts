@@ -6,6 +6,7 @@ import type { WatchListener, ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { entryNameAt, parseEntry, uuidOf } from './entry-name.ts';
+import { gatheredWritesOf } from './gathered-writes.ts';
 import type {
   Departure,
   EntryRole,
@@ -234,11 +235,21 @@ export class ZooKeeperPlace implements Place {
     this.#hold?.release();
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
-    const { zk } = this.#store;
-    const { session } = this.#facts;
     if (this.lost.aborted) return;
     if (baton && !this.#accompanied && (await this.#passBaton())) return;
-    await deleteForSure(zk, this.path, session);
+    await this.#delete();
+  }
+
+  async #delete(): Promise<void> {
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    try {
+      await gatheredWritesOf(zk, session).delete(this.path);
+    } catch (error) {
+      if (isServerError(error, 'no-node') || isSessionOver(error)) return;
+      if (!isInterrupted(error)) throw error;
+      await deleteForSure(zk, this.path, session);
+    }
   }
 
   /** False if it could not be done this way; nothing has happened then. */

@@ -3,6 +3,7 @@ import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import { isServerError } from '../protocol/errors.ts';
 import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
+import { gatheredWritesOf, type Made } from './gathered-writes.ts';
 import type { Joined, JoinRequest, LockQueue, QueueEntry, QueueView } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
 import { deleteForSure, isInterrupted, untilAnswered } from './settled-writes.ts';
@@ -10,12 +11,6 @@ import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 /** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
 const FOLDER_ATTEMPTS_MAX = 5;
-
-/** An entry that is there. */
-interface Made {
-  readonly path: string;
-  readonly czxid: bigint;
-}
 
 /**
  * A queue of ephemeral sequential nodes in one container, laid out as Curator lays it out.
@@ -27,6 +22,8 @@ interface Made {
 export class ZooKeeperQueue implements LockQueue {
   readonly path: string;
   readonly #store: QueueStore;
+  /** An entry was made in it, and nothing has shown since that it has gone. */
+  folderSeen = false;
 
   constructor(store: QueueStore, path: string) {
     this.#store = store;
@@ -128,12 +125,15 @@ class Entrance {
     let foldersMissing = false;
     for (let attempt = 1; ; ) {
       const folders = foldersMissing ? this.#makeFolders() : undefined;
-      const making = this.#create();
-      const listings = this.#list();
+      let listings: Promise<string[]>[] = [];
+      const making = this.#create(() => {
+        listings = this.#list();
+      });
       try {
         return await this.#entered(await making, listings);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
+          for (const queue of this.#queues) queue.folderSeen = false;
           const fault = await folders;
           if (fault || attempt++ >= FOLDER_ATTEMPTS_MAX) throw fault ?? error;
           if (!foldersMissing) await this.#request.beforeFolders?.();
@@ -148,19 +148,30 @@ class Entrance {
     }
   }
 
-  async #create(): Promise<Made[]> {
+  /** Calls `onSent` as soon as the entries have been asked for. */
+  async #create(onSent: () => void): Promise<Made[]> {
     const { zk, entryAcl } = this.#store;
     const session = this.#session;
     const { data } = this.#request;
+    const [queue, ...others] = this.#queues as [ZooKeeperQueue, ...ZooKeeperQueue[]];
+    const [prefix, ...otherPrefixes] = this.#prefixes as [string, ...string[]];
+    if (others.length === 0 && otherPrefixes.length === 0 && queue.folderSeen) {
+      const creation = { folder: queue.path, prefix, data, ...(entryAcl && { acl: entryAcl }) };
+      return [await gatheredWritesOf(zk, session).create(creation, onSent)];
+    }
     const options = { mode: 'ephemeral-sequential', ...(entryAcl && { acl: entryAcl }) } as const;
-    if (this.#prefixes.length === 1) {
-      const { path, stat } = await zk.create(this.#prefixes[0]!, data, { ...options, session });
+    if (otherPrefixes.length === 0) {
+      const creating = zk.create(prefix, data, { ...options, session });
+      onSent();
+      const { path, stat } = await creating;
       return [{ path, czxid: stat.czxid }];
     }
-    return zk.multi(
-      this.#prefixes.map((prefix) => ops.create(prefix, data, options)),
+    const creating = zk.multi(
+      this.#prefixes.map((each) => ops.create(each, data, options)),
       { session },
     );
+    onSent();
+    return creating;
   }
 
   #list(): Promise<string[]>[] {
@@ -173,6 +184,7 @@ class Entrance {
 
   async #entered(made: readonly Made[], listings: readonly Promise<string[]>[]): Promise<Joined[]> {
     const { count = 1, data } = this.#request;
+    for (const queue of this.#queues) queue.folderSeen = true;
     const places = this.#queues.map((queue, index) =>
       made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session, data)),
     );

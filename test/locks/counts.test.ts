@@ -114,6 +114,27 @@ describe.each(['embedded server', 'ZooKeeper'] as const)('requests and round tri
     await lease.release();
   });
 
+  test('many locks at once are taken and released by fewer requests than one by one', async () => {
+    await using world = await CountedWorld.on(backend);
+    const { holdfast, transport } = await world.client();
+    const locks = Array.from({ length: 32 }, (_, index) => holdfast.mutex(`m-${index}`));
+    const round = (cycles: number) =>
+      Promise.all(
+        locks.map(async (lock) => {
+          for (let cycle = 0; cycle < cycles; cycle++) await (await lock.acquire()).release();
+        }),
+      );
+    await round(1);
+    transport.reset();
+    const CYCLES = 20;
+    await round(CYCLES);
+    const { getChildren, ...writes } = counts(transport.traffic.requests);
+    expect(getChildren).toBe(32 * CYCLES);
+    expect(Object.keys(writes).sort()).toEqual(['create2', 'delete', 'multi']);
+    const writeCount = Object.values(writes).reduce((sum, each) => sum + each, 0);
+    expect(writeCount, JSON.stringify(writes)).toBeLessThan(32 * CYCLES); // One by one: two for each cycle.
+  });
+
   test('several locks cost one round trip', async () => {
     await using world = await CountedWorld.on(backend);
     const { holdfast, transport } = await world.client();

@@ -65,11 +65,10 @@ describe('locks behind a network that fails all the time', () => {
       for (const { proxy } of clients) proxy.heal();
       // What was lost on the way is only found out by asking again.
       for (const { proxy } of clients) proxy.resetAll();
-      await until('every lock to be granted again', async () => {
-        const before = Object.values(records).map(({ grants }) => grants);
-        await delay(200);
-        return Object.values(records).every(({ grants }, index) => grants > before[index]!);
-      });
+      const before = Object.values(records).map(({ grants }) => grants);
+      await until('every lock to be granted again and again', () =>
+        Object.values(records).every(({ grants }, index) => grants > Math.max(before[index]!, 10)),
+      );
       stop.abort();
       await worked;
       const story = `seed ${SEED}: ${JSON.stringify(records)}`;
@@ -77,7 +76,6 @@ describe('locks behind a network that fails all the time', () => {
         Object.values(records).flatMap(({ faults }) => faults),
         story,
       ).toEqual([]);
-      for (const { grants } of Object.values(records)) expect(grants, story).toBeGreaterThan(10);
       for (const { holdfast } of clients) await holdfast.zk.sync('/');
     },
   );

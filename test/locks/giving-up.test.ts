@@ -111,9 +111,9 @@ describe('giving up', () => {
     const controller = new AbortController();
     const lease = await (await workspace.holdfast())
       .mutex('x')
-      .acquire({ signal: controller.signal, timeoutMs: 50 });
+      .acquire({ signal: controller.signal, timeoutMs: 1_000 });
     controller.abort();
-    await new Promise((resolve) => setTimeout(resolve, 80)); // Past the deadline of the wait.
+    await new Promise((resolve) => setTimeout(resolve, 1_050)); // Past the deadline of the wait.
     lease.assertHeld();
     expect(lease.signal.aborted).toBe(false);
     await lease.release();
