@@ -17,6 +17,7 @@ export {
   LockRevokedError,
   LockTimeoutError,
   LockUnreachableError,
+  LockUpgradeError,
   StaleTokenError,
   WrongKindError,
 } from './locks/lock-errors.ts';
@@ -24,7 +25,8 @@ export { type FencingToken, type LockEvents, LockLease } from './locks/lock-leas
 export { MultiLock } from './locks/multi-lock.ts';
 export { Mutex } from './locks/mutex.ts';
 export type { Owner, OwnerFacts } from './locks/owner.ts';
-export { ReadLock, ReadWriteLock, WriteLock } from './locks/read-write-lock.ts';
+export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/read-write-lock.ts';
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
 export { SimpleLock } from './locks/simple-lock.ts';
+export { UpgradableLease, UpgradableLock } from './locks/upgradable-lock.ts';
 export { ZkError } from './protocol/errors.ts';

@@ -35,6 +35,8 @@ const KINDS: Readonly<Record<EntryRole, LockKind>> = {
   exclusive: 'mutex',
   read: 'read-write',
   write: 'read-write',
+  upgradable: 'read-write',
+  upgraded: 'read-write',
   leader: 'election',
   lease: 'semaphore',
 };
@@ -63,8 +65,8 @@ export class Inspection {
     const { entries, foreign } = sorted(names);
     const contenders = await this.#read(path, entries);
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
-    const held = holderCount(contenders);
-    return { name, kind, holders: contenders.slice(0, held), queue: contenders.slice(held), foreign };
+    const { holders, queue } = divided(contenders);
+    return { name, kind, holders, queue, foreign };
   }
 
   async #simple(name: string, path: string): Promise<LockInfo> {
@@ -147,9 +149,23 @@ function sorted(names: readonly string[]): { entries: QueueEntry[]; foreign: str
   return { entries: entries.sort(inOrder), foreign };
 }
 
-/** How many of those in line hold: the first, or all readers that no writer is ahead of. */
-function holderCount(contenders: readonly ContenderInfo[]): number {
-  if (contenders[0]?.role !== 'read') return Math.min(contenders.length, 1);
-  const firstWriter = contenders.findIndex(({ role }) => role === 'write');
-  return firstWriter < 0 ? contenders.length : firstWriter;
+/** Who of those in line holds: the first, or all readers that no writer is ahead of, one upgradable among them. */
+function divided(contenders: readonly ContenderInfo[]): {
+  readonly holders: readonly ContenderInfo[];
+  readonly queue: readonly ContenderInfo[];
+} {
+  const holders: ContenderInfo[] = [];
+  for (const [index, contender] of contenders.entries()) {
+    const { role } = contender;
+    const isUpgradable = (info: ContenderInfo) => info.role === 'upgradable';
+    if (role === 'read' || (role === 'upgradable' && !holders.some(isUpgradable))) holders.push(contender);
+    else if (role === 'upgradable')
+      continue; // Waits for the other one.
+    else {
+      // One who upgrades holds beside its own upgradable entry, and waits for everybody else.
+      if (index === 0 || (role === 'upgraded' && holders.every(isUpgradable))) holders.push(contender);
+      break;
+    }
+  }
+  return { holders, queue: contenders.filter((contender) => !holders.includes(contender)) };
 }

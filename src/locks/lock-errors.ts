@@ -59,6 +59,13 @@ export class ContenderEvictedError extends LockError {
   readonly outcome = 'not-applied';
 }
 
+/** A reader cannot become a writer just now. It reads on. */
+export class LockUpgradeError extends LockError {
+  static override readonly brand: string = 'LockUpgradeError';
+  readonly code = 'ZK_LOCK_UPGRADE';
+  readonly outcome = 'not-applied';
+}
+
 /** There is a lock of another kind under this name. */
 export class WrongKindError extends LockError {
   static override readonly brand: string = 'WrongKindError';
@@ -135,6 +142,13 @@ export const lockErrorTable: readonly ErrorRow[] = [
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'start again, if whoever removed it agrees',
+  },
+  {
+    name: 'LockUpgradeError',
+    code: 'ZK_LOCK_UPGRADE',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'let it go, and acquire to write',
   },
   {
     name: 'WrongKindError',

@@ -46,6 +46,7 @@ export class Holding {
   #reason: LockError | undefined;
   #cancelWatch: Cancel = () => {};
   #left: Promise<void> | undefined;
+  #lostListeners: Set<(error: LockLostError) => void> | undefined;
 
   constructor(
     context: LockContext,
@@ -110,6 +111,13 @@ export class Holding {
     }
   }
 
+  /** Calls `listener` when it is lost; the function that is returned takes it back. */
+  onLost(listener: (error: LockLostError) => void): () => void {
+    this.#lostListeners ??= new Set();
+    this.#lostListeners.add(listener);
+    return () => void this.#lostListeners?.delete(listener);
+  }
+
   /** One more lease of this holding. */
   enter(): void {
     this.#leaseCount++;
@@ -143,6 +151,7 @@ export class Holding {
     this.#end('lost');
     this.#reason = error;
     this.#fire(error);
+    for (const listener of [...(this.#lostListeners ?? [])]) listener(error);
     this.#events.emit('lost', { token: this.token, error });
     // The session may live on, and the node with it: nobody is to wait behind a lease that is no more.
     this.#left = this.#grant.leave({ baton: false }).catch((failure) => {

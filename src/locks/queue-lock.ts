@@ -25,11 +25,11 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
   }
 
   protected async contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant> {
-    return this.#remember(await contend(this.#contest(options, giveUp)));
+    return this.#remember(await contend(this.contest(options, giveUp)));
   }
 
   protected async tryContend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
-    const grant = await contendIfFree(this.#contest(options, giveUp));
+    const grant = await contendIfFree(this.contest(options, giveUp));
     return grant && this.#remember(grant);
   }
 
@@ -39,7 +39,8 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
     return crowded && !grant.contended ? { ...grant, contended: true } : grant;
   }
 
-  #contest(options: Options, giveUp: AbortSignal | undefined): Contest {
+  /** @internal */
+  protected contest(options: Options, giveUp: AbortSignal | undefined): Contest {
     return {
       lockName: this.name,
       queue: this.queue,

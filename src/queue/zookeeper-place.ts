@@ -5,7 +5,7 @@ import type { Session } from '../client/session.ts';
 import type { WatchListener } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
-import { entryNameAt, parseEntry, uuidOf } from './entry-name.ts';
+import { entryNameAt, entryNameBefore, parseEntry, uuidOf } from './entry-name.ts';
 import type {
   Departure,
   EntryRole,
@@ -198,6 +198,35 @@ export class ZooKeeperPlace implements Place {
       }
     });
     this.lost.throwIfAborted();
+    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, data });
+  }
+
+  async before(other: QueueEntry, role: EntryRole, data: string): Promise<Place | undefined> {
+    const { zk, random, entryAcl } = this.#store;
+    const { session, queue } = this.#facts;
+    const name = entryNameBefore(uuidOf(random.bytes(16)), role, other);
+    if (name === undefined) return undefined;
+    const path = `${queue.path}/${name}`;
+    const options = { mode: 'ephemeral', ...(entryAcl && { acl: entryAcl }) } as const;
+    let made = true;
+    await untilSettled(async () => {
+      try {
+        // In one step: were the other gone already, those behind it could have been let in.
+        await zk.multi([ops.check(`${queue.path}/${other.name}`), ops.create(path, data, options)], {
+          session,
+        });
+      } catch (error) {
+        if (!(error instanceof MultiError)) throw error;
+        if (error.index === 0) {
+          // The other is gone; an attempt that was not answered may have come before that.
+          made = (await zk.exists(path, { session })) !== undefined;
+        } else if (error.condition !== 'node-exists') {
+          throw error;
+        }
+      }
+    });
+    this.lost.throwIfAborted();
+    if (!made) return undefined;
     return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, data });
   }
 

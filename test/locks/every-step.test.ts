@@ -28,6 +28,17 @@ const recipes: Readonly<Record<string, Recipe>> = {
     acquire: (holdfast, bounds) => holdfast.readWriteLock('x').write.acquire(bounds),
     block: (holder) => holder.readWriteLock('x').read.acquire(),
   },
+  upgradable: {
+    acquire: (holdfast, bounds) => holdfast.readWriteLock('x').upgradable.acquire(bounds),
+    block: (holder) => holder.readWriteLock('x').upgradable.acquire(),
+  },
+  upgrade: {
+    async acquire(holdfast, bounds) {
+      await using upgradable = await holdfast.readWriteLock('x').upgradable.acquire();
+      return await upgradable.upgrade(bounds);
+    },
+    block: (holder) => holder.readWriteLock('x').read.acquire(),
+  },
   semaphore: {
     acquire: (holdfast, bounds) => holdfast.semaphore('x', { permits: 2 }).acquire({ ...bounds, permits: 2 }),
     block: (holder) => holder.semaphore('x', { permits: 2 }).acquire(),

@@ -77,6 +77,23 @@ describe.each([
     expect((await world.queue(2).view()).entries).toHaveLength(2);
   });
 
+  test('lets one stand right before another that is still there, and behind all ahead of it', async () => {
+    await using world = await start();
+    const [first, second, third] = [
+      await join(world.queue(0), 'read'),
+      await join(world.queue(1), 'read'),
+      await join(world.queue(2), 'write'),
+    ].map(({ place }) => place);
+    const inserted = await first!.before(third!.entry, 'upgraded', '');
+    const names = async () => (await world.queue(1).view()).entries.map(({ name }) => name);
+    expect(await names()).toEqual([first, second, inserted, third].map((place) => place!.entry.name));
+    expect(inserted!.token).toBe(first!.token);
+    await inserted!.leave();
+    await third!.leave();
+    expect(await first!.before(third!.entry, 'upgraded', '')).toBeUndefined();
+    expect(await names()).toEqual([first, second].map((place) => place!.entry.name));
+  });
+
   test('is empty before anyone has joined', async () => {
     await using world = await start();
     expect(await world.queue(0).view()).toEqual({ entries: [], foreign: [] });
