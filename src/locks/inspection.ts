@@ -1,5 +1,6 @@
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError } from '../protocol/errors.ts';
+import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 import { decodeOwner, type Owner } from './owner.ts';
@@ -29,6 +30,8 @@ export interface LockInfo {
   readonly queue: readonly ContenderInfo[];
   /** Names in the lock's folder that are no contenders. */
   readonly foreign: readonly string[];
+  /** How many numbers its folder has given out. Numbers end at 2147483647, and start again when the folder is gone. */
+  readonly numbered: number;
 }
 
 const KINDS: Readonly<Record<EntryRole, LockKind>> = {
@@ -59,12 +62,20 @@ export class Inspection {
     const path = `${this.#root}/${name}`;
     const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
     if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path);
+    const numbered = stat ? createdCount(stat) : 0;
     if (names.includes('leases') || names.includes('locks')) return this.#semaphore(name, path, names);
     const { entries, foreign } = sorted(names);
     const contenders = await this.#read(path, entries);
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
     const held = holderCount(contenders);
-    return { name, kind, holders: contenders.slice(0, held), queue: contenders.slice(held), foreign };
+    return {
+      name,
+      kind,
+      holders: contenders.slice(0, held),
+      queue: contenders.slice(held),
+      foreign,
+      numbered,
+    };
   }
 
   async #simple(name: string, path: string): Promise<LockInfo> {
@@ -75,6 +86,7 @@ export class Inspection {
       holders: holder ? [holder] : [],
       queue: [],
       foreign: [],
+      numbered: 0,
     };
   }
 
@@ -85,19 +97,24 @@ export class Inspection {
   async #semaphore(name: string, path: string, names: readonly string[]): Promise<LockInfo> {
     const [leases, turnstile] = await Promise.all(
       ['leases', 'locks'].map(async (folder) => {
-        const { entries } = sorted(await this.#children(`${path}/${folder}`));
-        return this.#read(`${path}/${folder}`, entries);
+        const [stat, names] = await Promise.all([
+          this.#zk.exists(`${path}/${folder}`),
+          this.#children(`${path}/${folder}`),
+        ]);
+        const contenders = await this.#read(`${path}/${folder}`, sorted(names).entries);
+        return { contenders, numbered: stat ? createdCount(stat) : 0 };
       }),
     );
-    const first = turnstile![0];
+    const first = turnstile!.contenders[0];
     const isPending = ({ session, token }: ContenderInfo) =>
       first?.session === session && token > first.token;
     return {
       name,
       kind: 'semaphore',
-      holders: leases!.filter((lease) => !isPending(lease)),
-      queue: turnstile!,
+      holders: leases!.contenders.filter((lease) => !isPending(lease)),
+      queue: turnstile!.contenders,
       foreign: names.filter((each) => each !== 'leases' && each !== 'locks'),
+      numbered: Math.max(leases!.numbered, turnstile!.numbered),
     };
   }
 
@@ -145,6 +162,11 @@ function sorted(names: readonly string[]): { entries: QueueEntry[]; foreign: str
     else foreign.push(name);
   }
   return { entries: entries.sort(inOrder), foreign };
+}
+
+/** What the server counts is not shown: the version of a folder's children is twice the creations less the children. */
+function createdCount({ cversion, numChildren }: Stat): number {
+  return ((cversion + numChildren) >>> 0) / 2;
 }
 
 /** How many of those in line hold: the first, or all readers that no writer is ahead of. */
