@@ -2,10 +2,12 @@
 export type { AclEntry } from './client/acl.ts';
 export type { ConnectOptions } from './client/connect-options.ts';
 export { ops } from './client/operations-of-multi.ts';
+export type { AuditRecord } from './locks/audit-log.ts';
 export { Fence, ZooKeeperFence } from './locks/fence.ts';
 export type { WaitOptions } from './locks/give-up.ts';
 export { connect, Holdfast, type HoldfastOptions } from './locks/holdfast.ts';
 export type { ContenderInfo, LockInfo, LockKind } from './locks/inspection.ts';
+export type { ForceReleaseOptions, RevokeOptions } from './locks/intervention.ts';
 export { type Leader, LeaderElection, Leadership } from './locks/leader-election.ts';
 export { type AcquireOptions, type Attempt, Lock } from './locks/lock.ts';
 export {
@@ -18,6 +20,7 @@ export {
   LockTimeoutError,
   LockUnreachableError,
   LockUpgradeError,
+  NotHolderError,
   StaleTokenError,
   WrongKindError,
 } from './locks/lock-errors.ts';

@@ -1,5 +1,6 @@
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError } from '../protocol/errors.ts';
+import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 import { decodeOwner, type Owner } from './owner.ts';
@@ -29,6 +30,8 @@ export interface LockInfo {
   readonly queue: readonly ContenderInfo[];
   /** Names in the lock's folder that are no contenders. */
   readonly foreign: readonly string[];
+  /** How many numbers its folder has given out. Numbers end at 2147483647, and start again when the folder is gone. */
+  readonly numbered: number;
 }
 
 const KINDS: Readonly<Record<EntryRole, LockKind>> = {
@@ -61,12 +64,13 @@ export class Inspection {
     const path = `${this.#root}/${name}`;
     const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
     if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path);
+    const numbered = stat ? createdCount(stat) : 0;
     if (names.includes('leases') || names.includes('locks')) return this.#semaphore(name, path, names);
     const { entries, foreign } = sorted(names);
     const contenders = await this.#read(path, entries);
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
     const { holders, queue } = divided(contenders);
-    return { name, kind, holders, queue, foreign };
+    return { name, kind, holders, queue, foreign, numbered };
   }
 
   async #simple(name: string, path: string): Promise<LockInfo> {
@@ -77,6 +81,7 @@ export class Inspection {
       holders: holder ? [holder] : [],
       queue: [],
       foreign: [],
+      numbered: 0,
     };
   }
 
@@ -87,19 +92,24 @@ export class Inspection {
   async #semaphore(name: string, path: string, names: readonly string[]): Promise<LockInfo> {
     const [leases, turnstile] = await Promise.all(
       ['leases', 'locks'].map(async (folder) => {
-        const { entries } = sorted(await this.#children(`${path}/${folder}`));
-        return this.#read(`${path}/${folder}`, entries);
+        const [stat, names] = await Promise.all([
+          this.#zk.exists(`${path}/${folder}`),
+          this.#children(`${path}/${folder}`),
+        ]);
+        const contenders = await this.#read(`${path}/${folder}`, sorted(names).entries);
+        return { contenders, numbered: stat ? createdCount(stat) : 0 };
       }),
     );
-    const first = turnstile![0];
+    const first = turnstile!.contenders[0];
     const isPending = ({ session, token }: ContenderInfo) =>
       first?.session === session && token > first.token;
     return {
       name,
       kind: 'semaphore',
-      holders: leases!.filter((lease) => !isPending(lease)),
-      queue: turnstile!,
+      holders: leases!.contenders.filter((lease) => !isPending(lease)),
+      queue: turnstile!.contenders,
       foreign: names.filter((each) => each !== 'leases' && each !== 'locks'),
+      numbered: Math.max(leases!.numbered, turnstile!.numbered),
     };
   }
 
@@ -147,6 +157,11 @@ function sorted(names: readonly string[]): { entries: QueueEntry[]; foreign: str
     else foreign.push(name);
   }
   return { entries: entries.sort(inOrder), foreign };
+}
+
+/** What the server counts is not shown: the version of a folder's children is twice the creations less the children. */
+function createdCount({ cversion, numChildren }: Stat): number {
+  return ((cversion + numChildren) >>> 0) / 2;
 }
 
 /** Who of those in line holds: the first, or all readers that no writer is ahead of, one upgradable among them. */

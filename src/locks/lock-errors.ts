@@ -1,4 +1,5 @@
 import { type ErrorRow, ZkError } from '../protocol/errors.ts';
+import type { LockInfo } from './inspection.ts';
 
 /** What went wrong with one lock. `lockName` says which. */
 export abstract class LockError extends ZkError {
@@ -83,6 +84,20 @@ export class ForeignNodeError extends LockError {
   readonly outcome = 'not-applied';
 }
 
+/** Who was named does not hold the lock: nothing was done. `holders` are the ids of those who do. */
+export class NotHolderError extends LockError {
+  static override readonly brand: string = 'NotHolderError';
+  readonly code = 'ZK_LOCK_NOT_HOLDER';
+  readonly outcome = 'not-applied';
+  readonly holders: readonly string[];
+
+  constructor(lockName: string, named: string, { holders, queue }: LockInfo, options?: ErrorOptions) {
+    const place = queue.some(({ id }) => id === named) ? 'waits and does not hold it' : 'does not hold it';
+    super(lockName, `${named} ${place}`, options);
+    this.holders = holders.map(({ id }) => id);
+  }
+}
+
 /** The resource has seen a later token: whoever carries this one has been overtaken. */
 export class StaleTokenError extends ZkError {
   static override readonly brand: string = 'StaleTokenError';
@@ -163,6 +178,13 @@ export const lockErrorTable: readonly ErrorRow[] = [
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'find out whose it is; remove it or use another name',
+  },
+  {
+    name: 'NotHolderError',
+    code: 'ZK_LOCK_NOT_HOLDER',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'look again who holds it',
   },
   {
     name: 'StaleTokenError',
