@@ -32,4 +32,13 @@ export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/r
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
 export { SimpleLock } from './locks/simple-lock.ts';
 export { UpgradableLease, UpgradableLock } from './locks/upgradable-lock.ts';
+export {
+  type GrantedLock,
+  type LockGrantedCallback,
+  LockManager,
+  type LockMode,
+  type LockRequestOptions,
+  type LockSnapshot,
+  type LocksSnapshot,
+} from './locks/web-locks.ts';
 export { ZkError } from './protocol/errors.ts';

@@ -18,6 +18,7 @@ import { ownerEncoder } from './owner.ts';
 import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
 import { SimpleLock } from './simple-lock.ts';
+import { LockManager } from './web-locks.ts';
 
 /** Where the locks are, and who we are. */
 export interface HoldfastOptions extends ConnectOptions {
@@ -70,6 +71,8 @@ interface Facts {
 export class Holdfast implements AsyncDisposable {
   /** The client underneath, for everything that is not a lock. */
   readonly zk: ZooKeeper;
+  /** The same locks in the shape of the browser's `navigator.locks`. */
+  readonly locks: LockManager;
   readonly #context: LockContext;
   readonly #inspection: Inspection;
   readonly #intervention: Intervention;
@@ -99,6 +102,7 @@ export class Holdfast implements AsyncDisposable {
     };
     this.#inspection = new Inspection(zk, root);
     this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
+    this.locks = new LockManager(this);
   }
 
   /** A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. */
