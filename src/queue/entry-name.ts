@@ -15,6 +15,7 @@ const MARKERS: Readonly<Record<EntryRole, string>> = {
   lease: 'lease-',
 };
 const ROLES = Object.entries(MARKERS) as [EntryRole, string][];
+const SEQUENCE_DIGITS = 10;
 /**
  * Ten digits, or a sign and what is left of them: `%010d` of a 32-bit number. A `+` behind them is what makes a place
  * between two numbers, for Curator too, which compares them as text.
@@ -41,8 +42,19 @@ export function entryNameBefore(id: string, role: EntryRole, other: QueueEntry):
   return `${entryPrefix(id, role)}${String(other.sequence - 1).padStart(10, '0')}+`;
 }
 
-/** Reads a name; undefined if it is none of ours, Curator's or Go's. */
+/** Reads a name; undefined if it is none of ours, Curator's or Go's. Each join reads the whole queue's. */
 export function parseEntry(name: string): QueueEntry | undefined {
+  const digitsAt = name.length - SEQUENCE_DIGITS;
+  for (const [role, marker] of ROLES) {
+    if (!name.endsWith(marker, digitsAt)) continue;
+    const sequence = decimalFrom(name, digitsAt);
+    return sequence === undefined ? parseRareEntry(name) : { name, role, sequence, czxid: undefined };
+  }
+  return parseRareEntry(name);
+}
+
+/** As above, for places between numbers, and for numbers that have run over into negative ones: both may be longer. */
+function parseRareEntry(name: string): QueueEntry | undefined {
   for (const [role, marker] of ROLES) {
     const at = name.lastIndexOf(marker);
     if (at < 0) continue;
@@ -52,6 +64,17 @@ export function parseEntry(name: string): QueueEntry | undefined {
     return { name, role, sequence: Number(number), czxid: undefined, ...(plus && { between: true }) };
   }
   return undefined;
+}
+
+/** The number that the rest of a name is, or undefined if it has anything but digits. */
+function decimalFrom(name: string, start: number): number | undefined {
+  let value = 0;
+  for (let at = start; at < name.length; at++) {
+    const digit = name.charCodeAt(at) - 48;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  return value;
 }
 
 /** Whose node it may be, for the one who has to find out. */
@@ -74,6 +97,7 @@ export function inOrder(a: QueueEntry, b: QueueEntry): number {
 
 /** Entries that their numbers cannot order. */
 export function tied(entries: readonly QueueEntry[]): QueueEntry[] {
+  if (new Set(entries.map(({ sequence }) => sequence)).size === entries.length) return [];
   const bySequence = new Map<number, QueueEntry[]>();
   for (const entry of entries) {
     const spot = entry.between ? entry.sequence + 0.5 : entry.sequence;
@@ -81,9 +105,7 @@ export function tied(entries: readonly QueueEntry[]): QueueEntry[] {
     if (same) same.push(entry);
     else bySequence.set(spot, [entry]);
   }
-  return bySequence.size === entries.length
-    ? []
-    : [...bySequence.values()].filter((same) => same.length > 1).flat();
+  return [...bySequence.values()].filter((same) => same.length > 1).flat();
 }
 
 /** A random id in the form of a UUID, version 4, as Curator's tools expect it. */
