@@ -10,6 +10,7 @@ import type {
   QueueView,
 } from '../queue/lock-queue.ts';
 import { type Grant, grantOf } from './grant.ts';
+import { holdBack, type LockDelay } from './lock-delay.ts';
 import { ContenderEvictedError, ForeignNodeError, WrongKindError } from './lock-errors.ts';
 import { decideTurn, isFree, type Turn, type TurnRule } from './turn.ts';
 
@@ -23,6 +24,8 @@ export interface Contest {
   readonly giveUp: AbortSignal | undefined;
   /** See `JoinRequest`. */
   readonly beforeFolders?: () => Promise<void>;
+  /** Left out if nobody is to hold back. */
+  readonly lockDelay?: LockDelay;
   /** Called each time it turns out that others go first. */
   onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
 }
@@ -75,9 +78,10 @@ function joining({ role, data, giveUp, beforeFolders }: Contest): JoinRequest {
 
 /** Waits for the turn of a place that has been taken. */
 export async function awaitTurn(contest: Contest, place: Place, joinedView: QueueView): Promise<Grant> {
-  const { lockName, rule, giveUp } = contest;
+  const { lockName, rule, giveUp, lockDelay } = contest;
   let view = joinedView;
   let contended = view.entries.length > 1;
+  let vanished = false;
   for (;;) {
     giveUp?.throwIfAborted();
     checkView(view, contest);
@@ -86,10 +90,16 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     if (turn.kind === 'granted') break;
     contended = true;
     contest.onWait?.(turn);
-    const departure = await place.listen(turn.for, { baton: turn.baton, ...(giveUp && { signal: giveUp }) });
+    const baton = turn.baton || lockDelay !== undefined;
+    const departure = await place.listen(turn.for, { baton, ...(giveUp && { signal: giveUp }) });
+    vanished = departure === 'gone';
     // A server that ends the session says first that the node is gone: looking tells that from a removal by hand.
-    if (departure === 'released' && !place.evicted) break;
+    if (departure === 'released' && turn.baton && !place.evicted) break;
     view = await orAbort(place.view(), giveUp);
+  }
+  if (vanished && lockDelay) {
+    await holdBack(lockDelay, [place.lost, giveUp]);
+    if (place.evicted) throw evictedFrom(lockName);
   }
   return grantOf(place, await holdOf(place, giveUp), contended);
 }

@@ -3,6 +3,7 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { systemRandom } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
+import { checkDuration } from '../client/arguments.ts';
 import type { ConnectOptions } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { pathFault } from '../protocol/paths.ts';
@@ -30,6 +31,11 @@ export interface HoldfastOptions extends ConnectOptions {
   readonly batonFolder?: string;
   /** Where it is written down who took a lock from its holder; `/holdfast/audit` if left out. */
   readonly auditFolder?: string;
+  /**
+   * How long one who waited holds back when whoever was ahead vanished without announcing its release; 0 if left out.
+   * All who share locks should say the same, since only they announce every release.
+   */
+  readonly lockDelayMs?: number;
   /** The program's name, for people who look at a queue; the script's if left out. */
   readonly app?: string;
   /** More for people to see. No secrets: anyone who may read the lock reads this. */
@@ -82,17 +88,20 @@ export class Holdfast implements AsyncDisposable {
   constructor(zk: ZooKeeper, options: HoldfastOptions, { root, batonFolder, auditFolder }: Facts) {
     this.zk = zk;
     const log = options.log ?? silentLog;
+    const clock = options.clock ?? systemClock;
     const { app = programName(), labels, acl, folderAcl } = options;
     const owner = { host: hostname(), pid: process.pid, app, ...(labels && { labels }) };
     this.#context = {
       zk,
-      clock: options.clock ?? systemClock,
+      clock,
+      lockDelayMs: options.lockDelayMs ?? 0,
       log,
       root,
       owner,
       describeOwner: ownerEncoder(owner),
       store: {
         zk,
+        clock,
         random: options.random ?? systemRandom,
         batonFolder,
         entryAcl: acl,
@@ -221,7 +230,12 @@ export class Holdfast implements AsyncDisposable {
   }
 }
 
+const LOCK_DELAY_MS_MAX = 60 * 60 * 1_000;
+
 function readFacts(options: HoldfastOptions): Facts {
+  if (options.lockDelayMs !== undefined) {
+    checkDuration('lockDelayMs', options.lockDelayMs, { min: 0, max: LOCK_DELAY_MS_MAX });
+  }
   const { root = '/locks', batonFolder = '/holdfast/batons', auditFolder = '/holdfast/audit' } = options;
   for (const [name, path] of Object.entries({ root, batonFolder, auditFolder })) {
     const fault = typeof path === 'string' ? pathFault(path) : 'it is not a string';

@@ -132,7 +132,8 @@ export class Holding {
   #release(): Promise<void> {
     if (this.#state === 'held') {
       this.#end('released');
-      this.#left = this.#grant.leave({ baton: this.#contended });
+      const announce = this.#context.lockDelayMs > 0;
+      this.#left = this.#grant.leave({ baton: this.#contended || announce, announce });
       const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
       this.#events.emit('lockReleased', { token: this.token, heldMs });
     }

@@ -61,7 +61,15 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   async acquire(options: Options = {} as Options): Promise<LockLease> {
     this.#checkOptions(options);
     if (options.within) return this.#reenter(options.within);
+    if (options.timeoutMs === 0) return this.#acquireNow(options);
     return this.#run(options, async (giveUp) => this.contend(options, giveUp)) as Promise<LockLease>;
+  }
+
+  /** Not to wait for others is not to wait for the answer: a lock that is free is granted. */
+  async #acquireNow({ timeoutMs: _, ...options }: Options): Promise<LockLease> {
+    const lease = await this.tryAcquire(options as Options);
+    if (!lease) throw new LockTimeoutError(this.name, 0);
+    return lease;
   }
 
   /** The lease if the lock is free, `null` if it is not: never queues. One read if it is taken. */

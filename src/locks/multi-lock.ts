@@ -5,6 +5,7 @@ import { awaitTurn, type Contest, checkView, holdOf } from './contest.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { lockDelayOf } from './lock-delay.ts';
 import { decideTurn, exclusive, isFree } from './turn.ts';
 
 /**
@@ -106,6 +107,7 @@ export class MultiLock extends Lock {
       data: this.describe(options),
       giveUp,
       onWait: this.tellOfWaiting(),
+      ...lockDelayOf(this.context),
     };
   }
 }

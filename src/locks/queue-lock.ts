@@ -3,6 +3,7 @@ import { type Contest, contend, contendIfFree } from './contest.ts';
 import type { Grant } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { lockDelayOf } from './lock-delay.ts';
 import type { TurnRule } from './turn.ts';
 
 /** A lock that is one place in one queue. What tells them apart is the role and the rule. */
@@ -49,6 +50,7 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
       data: this.describe(options),
       giveUp,
       onWait: this.tellOfWaiting(),
+      ...lockDelayOf(this.context),
     };
   }
 }

@@ -139,9 +139,9 @@ export function grantOfUpgrade(grant: Grant, standing: LockLease): Grant {
         hold.release();
       },
     },
-    leave: async () => {
+    leave: async ({ announce = false }) => {
       try {
-        await grant.leave({ baton: false });
+        await grant.leave({ baton: false, announce });
       } finally {
         await standing.release();
       }

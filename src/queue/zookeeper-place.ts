@@ -196,7 +196,7 @@ export class ZooKeeperPlace implements Place {
     this.#accompanied = true;
     const options = { mode: 'ephemeral', session, ...(entryAcl && { acl: entryAcl }) } as const;
     // The name is ours alone: that it is there already can only mean that an unanswered attempt succeeded.
-    await untilSettled(async () => {
+    await untilSettled(this.#bounds, async () => {
       try {
         await zk.create(path, data, options);
       } catch (error) {
@@ -215,7 +215,7 @@ export class ZooKeeperPlace implements Place {
     const path = `${queue.path}/${name}`;
     const options = { mode: 'ephemeral', ...(entryAcl && { acl: entryAcl }) } as const;
     let made = true;
-    await untilSettled(async () => {
+    await untilSettled(this.#bounds, async () => {
       try {
         // In one step: were the other gone already, those behind it could have been let in.
         await zk.multi([ops.check(`${queue.path}/${other.name}`), ops.create(path, data, options)], {
@@ -272,10 +272,9 @@ export class ZooKeeperPlace implements Place {
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
     const { zk } = this.#store;
-    const { session } = this.#facts;
     if (this.lost.aborted) return;
     if (baton && !this.#accompanied && (await this.#passBaton())) return;
-    await deleteForSure(zk, this.path, session);
+    await deleteForSure(zk, this.path, this.#bounds);
   }
 
   /** False if it could not be done this way; nothing has happened then. */
@@ -284,7 +283,7 @@ export class ZooKeeperPlace implements Place {
     const { session } = this.#facts;
     const batonPath = this.#batonOf(this.entry);
     let done = true;
-    await untilSettled(async () => {
+    await untilSettled(this.#bounds, async () => {
       try {
         await zk.multi([ops.create(batonPath), ops.delete(batonPath), ops.delete(this.path)], { session });
       } catch (error) {
@@ -301,6 +300,10 @@ export class ZooKeeperPlace implements Place {
     const { zk, batonFolder, folderAcl } = this.#store;
     // Who may write here can make a waiter believe in a release: no wider than the folder of the lock.
     zk.ensurePath(batonFolder, folderAcl ? { acl: folderAcl } : {}).catch(() => {});
+  }
+
+  get #bounds() {
+    return { clock: this.#store.clock, session: this.#facts.session };
   }
 
   #batonOf({ name }: QueueEntry): string {
