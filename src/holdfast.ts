@@ -10,6 +10,7 @@ export type { ContenderInfo, LockInfo, LockKind } from './locks/inspection.ts';
 export type { ForceReleaseOptions, RevokeOptions } from './locks/intervention.ts';
 export { type Leader, LeaderElection, Leadership } from './locks/leader-election.ts';
 export { type AcquireOptions, type Attempt, Lock } from './locks/lock.ts';
+export type { AcquireMessage, HoldMessage, LockChannels, LockUse } from './locks/lock-diagnostics.ts';
 export {
   ContenderEvictedError,
   ForeignNodeError,

@@ -26,6 +26,8 @@ export interface Contest {
   readonly beforeFolders?: () => Promise<void>;
   /** Left out if nobody is to hold back. */
   readonly lockDelay?: LockDelay;
+  /** Counts round trips, where somebody wants to know. */
+  readonly trace?: { roundTrips: number };
   /** Called each time it turns out that others go first. */
   onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
 }
@@ -43,6 +45,7 @@ export async function contend(contest: Contest): Promise<Grant> {
     let place: Place | undefined;
     try {
       const joined = await contest.queue.join(joining(contest));
+      countRoundTrip(contest);
       place = joined.place;
       return await awaitTurn(contest, joined.place, joined.view);
     } catch (error) {
@@ -56,9 +59,11 @@ export async function contend(contest: Contest): Promise<Grant> {
 export async function contendIfFree(contest: Contest): Promise<Grant | undefined> {
   const { queue, rule, giveUp } = contest;
   const before = await queue.view(giveUp ? { signal: giveUp } : {});
+  countRoundTrip(contest);
   checkView(before, contest);
   if (!isFree(before.entries, rule)) return undefined;
   const { place, view } = await queue.join(joining(contest));
+  countRoundTrip(contest);
   try {
     checkView(view, contest);
     if (decideTurn(place.entry, view.entries, rule).kind === 'granted') {
@@ -91,11 +96,13 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     contended = true;
     contest.onWait?.(turn);
     const baton = turn.baton || lockDelay !== undefined;
+    countRoundTrip(contest);
     const departure = await place.listen(turn.for, { baton, ...(giveUp && { signal: giveUp }) });
     vanished = departure === 'gone';
     // A server that ends the session says first that the node is gone: looking tells that from a removal by hand.
     if (departure === 'released' && turn.baton && !place.evicted) break;
     view = await orAbort(place.view(), giveUp);
+    countRoundTrip(contest);
   }
   if (vanished && lockDelay) {
     await holdBack(lockDelay, [place.lost, giveUp]);
@@ -130,6 +137,10 @@ export function checkView(view: QueueView, { lockName, rule }: Pick<Contest, 'lo
   const other = view.entries.find(({ role }) => !rule.roles.includes(role));
   if (other)
     throw new WrongKindError(lockName, `there is a lock of another kind under this name (${other.name})`);
+}
+
+function countRoundTrip({ trace }: Contest): void {
+  if (trace) trace.roundTrips++;
 }
 
 function evictedFrom(lockName: string): ContenderEvictedError {

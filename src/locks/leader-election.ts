@@ -44,6 +44,9 @@ export class LeaderElection extends QueueLock {
   readonly #folder: string;
 
   /** @internal */
+  protected readonly usedAs = 'election';
+
+  /** @internal */
   constructor(context: LockContext, name: string, options: { readonly id?: string } = {}) {
     const folder = `${context.root}/${name}`;
     super(context, name, { queue: new ZooKeeperQueue(context.store, folder), role: 'leader', rule: leading });

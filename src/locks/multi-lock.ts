@@ -23,6 +23,9 @@ export class MultiLock extends Lock {
   readonly #queues: readonly ZooKeeperQueue[];
 
   /** @internal */
+  protected readonly usedAs = 'multi';
+
+  /** @internal */
   constructor(context: LockContext, names: readonly string[]) {
     super(context, names.join('+'));
     this.names = names;
@@ -106,8 +109,9 @@ export class MultiLock extends Lock {
       rule: exclusive,
       data: this.describe(options),
       giveUp,
-      onWait: this.tellOfWaiting(),
+      onWait: this.tellOfWaiting(options),
       ...lockDelayOf(this.context),
+      ...(options.trace && { trace: options.trace }),
     };
   }
 }

@@ -49,8 +49,9 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
       rule: this.#rule,
       data: this.describe(options),
       giveUp,
-      onWait: this.tellOfWaiting(),
+      onWait: this.tellOfWaiting(options),
       ...lockDelayOf(this.context),
+      ...(options.trace && { trace: options.trace }),
     };
   }
 }

@@ -58,6 +58,9 @@ export class WriteLock extends QueueLock<WriteOptions> {
   readonly #upgradable: UpgradableLock;
 
   /** @internal */
+  protected readonly usedAs = 'write';
+
+  /** @internal */
   constructor(context: LockContext, name: string, queue: ZooKeeperQueue, upgradable: UpgradableLock) {
     super(context, name, { queue, role: 'write', rule: writing });
     this.#upgradable = upgradable;
@@ -121,6 +124,9 @@ export class WriteLock extends QueueLock<WriteOptions> {
 /** The reading side of a `ReadWriteLock`. `within` takes leases of the other sides too. */
 export class ReadLock extends QueueLock {
   readonly #others: readonly Lock<never>[];
+
+  /** @internal */
+  protected readonly usedAs = 'read';
 
   /** @internal */
   constructor(context: LockContext, name: string, queue: ZooKeeperQueue, others: readonly Lock<never>[]) {

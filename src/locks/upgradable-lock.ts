@@ -39,6 +39,9 @@ export class UpgradableLock extends QueueLock {
   readonly #upgrade: Upgrade;
 
   /** @internal */
+  protected readonly usedAs = 'upgradable';
+
+  /** @internal */
   constructor(context: LockContext, name: string, queue: ZooKeeperQueue, upgrade: Upgrade) {
     super(context, name, { queue, role: 'upgradable', rule: readingUpgradably });
     this.#upgrade = upgrade;
