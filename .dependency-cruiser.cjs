@@ -6,6 +6,7 @@ const below = {
   client: ['base', 'protocol', 'session'],
   queue: ['base', 'protocol', 'session', 'client'],
   locks: ['base', 'protocol', 'session', 'client', 'queue'],
+  telemetry: ['base', 'locks'],
   server: ['base', 'protocol'],
   testing: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
   cli: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
@@ -44,7 +45,7 @@ module.exports = {
     {
       name: 'no-runtime-dependency-in-the-library',
       severity: 'error',
-      from: { path: '^src/', pathNot: `^src/cli/|${tests}` },
+      from: { path: '^src/', pathNot: `^src/(cli|telemetry)/|${tests}` },
       to: { dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional', 'npm-no-pkg', 'unknown'] },
     },
     {

@@ -2,12 +2,15 @@
 export type { AclEntry } from './client/acl.ts';
 export type { ConnectOptions } from './client/connect-options.ts';
 export { ops } from './client/operations-of-multi.ts';
+export type { AuditRecord } from './locks/audit-log.ts';
 export { Fence, ZooKeeperFence } from './locks/fence.ts';
 export type { WaitOptions } from './locks/give-up.ts';
 export { connect, Holdfast, type HoldfastOptions } from './locks/holdfast.ts';
 export type { ContenderInfo, LockInfo, LockKind } from './locks/inspection.ts';
+export type { ForceReleaseOptions, RevokeOptions } from './locks/intervention.ts';
 export { type Leader, LeaderElection, Leadership } from './locks/leader-election.ts';
 export { type AcquireOptions, type Attempt, Lock } from './locks/lock.ts';
+export type { AcquireMessage, HoldMessage, LockChannels, LockUse } from './locks/lock-diagnostics.ts';
 export {
   ContenderEvictedError,
   ForeignNodeError,
@@ -17,6 +20,8 @@ export {
   LockRevokedError,
   LockTimeoutError,
   LockUnreachableError,
+  LockUpgradeError,
+  NotHolderError,
   StaleTokenError,
   WrongKindError,
 } from './locks/lock-errors.ts';
@@ -24,7 +29,17 @@ export { type FencingToken, type LockEvents, LockLease } from './locks/lock-leas
 export { MultiLock } from './locks/multi-lock.ts';
 export { Mutex } from './locks/mutex.ts';
 export type { Owner, OwnerFacts } from './locks/owner.ts';
-export { ReadLock, ReadWriteLock, WriteLock } from './locks/read-write-lock.ts';
+export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/read-write-lock.ts';
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
 export { SimpleLock } from './locks/simple-lock.ts';
+export { UpgradableLease, UpgradableLock } from './locks/upgradable-lock.ts';
+export {
+  type GrantedLock,
+  type LockGrantedCallback,
+  LockManager,
+  type LockMode,
+  type LockRequestOptions,
+  type LockSnapshot,
+  type LocksSnapshot,
+} from './locks/web-locks.ts';
 export { ZkError } from './protocol/errors.ts';

@@ -10,6 +10,7 @@ import type {
   QueueView,
 } from '../queue/lock-queue.ts';
 import { type Grant, grantOf } from './grant.ts';
+import { holdBack, type LockDelay } from './lock-delay.ts';
 import { ContenderEvictedError, ForeignNodeError, WrongKindError } from './lock-errors.ts';
 import { decideTurn, isFree, type Turn, type TurnRule } from './turn.ts';
 
@@ -23,6 +24,10 @@ export interface Contest {
   readonly giveUp: AbortSignal | undefined;
   /** See `JoinRequest`. */
   readonly beforeFolders?: () => Promise<void>;
+  /** Left out if nobody is to hold back. */
+  readonly lockDelay?: LockDelay;
+  /** Counts round trips, where somebody wants to know. */
+  readonly trace?: { roundTrips: number };
   /** Called each time it turns out that others go first. */
   onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
 }
@@ -40,6 +45,7 @@ export async function contend(contest: Contest): Promise<Grant> {
     let place: Place | undefined;
     try {
       const joined = await contest.queue.join(joining(contest));
+      countRoundTrip(contest);
       place = joined.place;
       return await awaitTurn(contest, joined.place, joined.view);
     } catch (error) {
@@ -53,9 +59,11 @@ export async function contend(contest: Contest): Promise<Grant> {
 export async function contendIfFree(contest: Contest): Promise<Grant | undefined> {
   const { queue, rule, giveUp } = contest;
   const before = await queue.view(giveUp ? { signal: giveUp } : {});
+  countRoundTrip(contest);
   checkView(before, contest);
   if (!isFree(before.entries, rule)) return undefined;
   const { place, view } = await queue.join(joining(contest));
+  countRoundTrip(contest);
   try {
     checkView(view, contest);
     if (decideTurn(place.entry, view.entries, rule).kind === 'granted') {
@@ -75,9 +83,10 @@ function joining({ role, data, giveUp, beforeFolders }: Contest): JoinRequest {
 
 /** Waits for the turn of a place that has been taken. */
 export async function awaitTurn(contest: Contest, place: Place, joinedView: QueueView): Promise<Grant> {
-  const { lockName, rule, giveUp } = contest;
+  const { lockName, rule, giveUp, lockDelay } = contest;
   let view = joinedView;
   let contended = view.entries.length > 1;
+  let vanished = false;
   for (;;) {
     giveUp?.throwIfAborted();
     checkView(view, contest);
@@ -86,10 +95,18 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     if (turn.kind === 'granted') break;
     contended = true;
     contest.onWait?.(turn);
-    const departure = await place.listen(turn.for, { baton: turn.baton, ...(giveUp && { signal: giveUp }) });
+    const baton = turn.baton || lockDelay !== undefined;
+    countRoundTrip(contest);
+    const departure = await place.listen(turn.for, { baton, ...(giveUp && { signal: giveUp }) });
+    vanished = departure === 'gone';
     // A server that ends the session says first that the node is gone: looking tells that from a removal by hand.
-    if (departure === 'released' && !place.evicted) break;
+    if (departure === 'released' && turn.baton && !place.evicted) break;
     view = await orAbort(place.view(), giveUp);
+    countRoundTrip(contest);
+  }
+  if (vanished && lockDelay) {
+    await holdBack(lockDelay, [place.lost, giveUp]);
+    if (place.evicted) throw evictedFrom(lockName);
   }
   return grantOf(place, await holdOf(place, giveUp), contended);
 }
@@ -120,6 +137,10 @@ export function checkView(view: QueueView, { lockName, rule }: Pick<Contest, 'lo
   const other = view.entries.find(({ role }) => !rule.roles.includes(role));
   if (other)
     throw new WrongKindError(lockName, `there is a lock of another kind under this name (${other.name})`);
+}
+
+function countRoundTrip({ trace }: Contest): void {
+  if (trace) trace.roundTrips++;
 }
 
 function evictedFrom(lockName: string): ContenderEvictedError {

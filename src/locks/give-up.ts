@@ -4,7 +4,10 @@ import type { Clock } from '../base/clock.ts';
 export interface WaitOptions {
   /** Gives up with the signal's own reason. */
   readonly signal?: AbortSignal;
-  /** Gives up after this long, connection trouble included. For ever if left out. */
+  /**
+   * Gives up after this long, connection trouble included. For ever if left out. 0 does not wait for others, and for an
+   * answer as long as `tryAcquire`.
+   */
   readonly timeoutMs?: number;
 }
 

@@ -1,6 +1,7 @@
 import type { Session } from '../client/session.ts';
 import { SEQUENCE_LAST } from '../queue/entry-name.ts';
 import type { EntryRole, HoldOnPlace, Place, PlaceEvents } from '../queue/lock-queue.ts';
+import { passesBaton } from './turn.ts';
 
 /** What a contest for a lock ends with: what is held, and how to let go of it. */
 export interface Grant {
@@ -12,10 +13,13 @@ export interface Grant {
   /** Whether anyone else has been seen in the queue. */
   readonly contended: boolean;
   attend(events: PlaceEvents): void;
+  /** Where it is one. */
+  readonly place?: Place;
   /** See `Place.beside`; only where there is one place, and its number is its own. */
   beside?(role: EntryRole, data: string): Promise<Place>;
   watchSelf(): Promise<boolean>;
-  leave(options: { readonly baton: boolean }): Promise<void>;
+  /** `announce`: those who wait are to be told that it was let go, also where that is no grant. */
+  leave(options: { readonly baton: boolean; readonly announce?: boolean }): Promise<void>;
 }
 
 /** One place that is held. */
@@ -27,11 +31,13 @@ export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Gr
     bound: place.bound,
     contended,
     attend: (events) => place.attend(events),
+    place,
     // With a number that all have, the new entry would be the last of them and not beside this one.
     ...(place.entry.sequence !== SEQUENCE_LAST && { beside: (role, data) => place.beside(role, data) }),
     watchSelf: () => place.watchSelf(),
     // Whoever waits for a reader waits for others too: it passes no baton.
-    leave: (options) => place.leave(place.entry.role === 'read' ? {} : options),
+    leave: ({ baton, announce }) =>
+      place.leave({ baton: announce || (baton && passesBaton(place.entry.role)) }),
   };
 }
 

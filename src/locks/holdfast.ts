@@ -3,22 +3,23 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { systemRandom } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
+import { checkDuration } from '../client/arguments.ts';
 import type { ConnectOptions } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
-import { isServerError } from '../protocol/errors.ts';
 import { pathFault } from '../protocol/paths.ts';
-import { REVOKE_MARK } from '../queue/zookeeper-place.ts';
+import type { AuditRecord } from './audit-log.ts';
 import { Inspection, type LockInfo } from './inspection.ts';
+import { type ForceReleaseOptions, Intervention, type RevokeOptions } from './intervention.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
-import { WrongKindError } from './lock-errors.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
 import { ownerEncoder } from './owner.ts';
 import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
 import { SimpleLock } from './simple-lock.ts';
+import { LockManager } from './web-locks.ts';
 
 /** Where the locks are, and who we are. */
 export interface HoldfastOptions extends ConnectOptions {
@@ -28,6 +29,13 @@ export interface HoldfastOptions extends ConnectOptions {
   readonly root?: string;
   /** Where batons appear for a moment; `/holdfast/batons` if left out. All who share locks must say the same. */
   readonly batonFolder?: string;
+  /** Where it is written down who took a lock from its holder; `/holdfast/audit` if left out. */
+  readonly auditFolder?: string;
+  /**
+   * How long one who waited holds back when whoever was ahead vanished without announcing its release; 0 if left out.
+   * All who share locks should say the same, since only they announce every release.
+   */
+  readonly lockDelayMs?: number;
   /** The program's name, for people who look at a queue; the script's if left out. */
   readonly app?: string;
   /** More for people to see. No secrets: anyone who may read the lock reads this. */
@@ -62,31 +70,38 @@ export async function connect(options: HoldfastOptions = {}): Promise<Holdfast> 
 interface Facts {
   readonly root: string;
   readonly batonFolder: string;
+  readonly auditFolder: string;
 }
 
 /** The locks of one connection. The same name gives the same object. */
 export class Holdfast implements AsyncDisposable {
   /** The client underneath, for everything that is not a lock. */
   readonly zk: ZooKeeper;
+  /** The same locks in the shape of the browser's `navigator.locks`. */
+  readonly locks: LockManager;
   readonly #context: LockContext;
   readonly #inspection: Inspection;
+  readonly #intervention: Intervention;
   readonly #locks = new Map<string, unknown>();
 
   /** @internal */
-  constructor(zk: ZooKeeper, options: HoldfastOptions, { root, batonFolder }: Facts) {
+  constructor(zk: ZooKeeper, options: HoldfastOptions, { root, batonFolder, auditFolder }: Facts) {
     this.zk = zk;
     const log = options.log ?? silentLog;
+    const clock = options.clock ?? systemClock;
     const { app = programName(), labels, acl, folderAcl } = options;
     const owner = { host: hostname(), pid: process.pid, app, ...(labels && { labels }) };
     this.#context = {
       zk,
-      clock: options.clock ?? systemClock,
+      clock,
+      lockDelayMs: options.lockDelayMs ?? 0,
       log,
       root,
       owner,
       describeOwner: ownerEncoder(owner),
       store: {
         zk,
+        clock,
         random: options.random ?? systemRandom,
         batonFolder,
         entryAcl: acl,
@@ -95,6 +110,8 @@ export class Holdfast implements AsyncDisposable {
       listenerFailed: (error) => log('error', 'a listener of a lock threw', { error }),
     };
     this.#inspection = new Inspection(zk, root);
+    this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
+    this.locks = new LockManager(this);
   }
 
   /** A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. */
@@ -161,30 +178,36 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Asks the holders of a lock to let go: their lease's signal fires, and Curator's revocation listeners are called.
-   * `holder` asks one only. Resolves with how many were asked; whether they let go is up to them.
+   * `holder` asks one only; with a `reason`, a record is left. Resolves with how many were asked; whether they let go
+   * is up to them.
    *
    * @throws ZK_LOCK_WRONG_KIND for an election: Curator's `LeaderLatch` must not find a leader's node changed.
    */
-  async revoke(name: string, options: { readonly holder?: string } = {}): Promise<number> {
-    const { holders, kind } = await this.inspect(name);
-    if (kind === 'election') {
-      // A LeaderLatch that waits for this node spends its only watch on the change, and does not look again.
-      throw new WrongKindError(name, 'a leader cannot be asked to let go');
+  async revoke(name: string, options: RevokeOptions = {}): Promise<number> {
+    checkName(name);
+    return this.#intervention.revoke(name, options);
+  }
+
+  /**
+   * Takes a lock from its holder by removing its node: the next in the queue holds at once. A holder that uses
+   * Holdfast is told, but only after that; one that uses Curator never is. Only a fenced resource is safe. Leaves a
+   * record, in the same transaction.
+   *
+   * @throws ZK_LOCK_NOT_HOLDER unless exactly that one holds it now; ZK_LOCK_WRONG_KIND for a simple lock.
+   */
+  async forceRelease(name: string, options: ForceReleaseOptions): Promise<AuditRecord> {
+    checkName(name);
+    for (const key of ['holder', 'reason'] as const) {
+      const value: unknown = options[key];
+      if (typeof value !== 'string' || value.trim() === '') throw new TypeError(`${key}: a text is needed`);
     }
-    const folder = `${this.#context.root}/${name}${kind === 'semaphore' ? '/leases' : ''}`;
-    const asked = holders.filter(({ id }) => options.holder === undefined || id === options.holder);
-    const outcomes = await Promise.all(
-      asked.map(async ({ id }) => {
-        try {
-          await this.zk.set(kind === 'simple' ? folder : `${folder}/${id}`, REVOKE_MARK);
-          return true;
-        } catch (error) {
-          if (isServerError(error, 'no-node')) return false; // It has just let go.
-          throw error;
-        }
-      }),
-    );
-    return outcomes.filter(Boolean).length;
+    return this.#intervention.forceRelease(name, options);
+  }
+
+  /** Who was asked for a lock, or lost it by force: the last hundred records, the oldest first. */
+  async audit(name: string): Promise<AuditRecord[]> {
+    checkName(name);
+    return this.#intervention.records(name);
   }
 
   /** Ends the session: everything it holds is free at once. */
@@ -207,17 +230,24 @@ export class Holdfast implements AsyncDisposable {
   }
 }
 
+const LOCK_DELAY_MS_MAX = 60 * 60 * 1_000;
+
 function readFacts(options: HoldfastOptions): Facts {
-  const { root = '/locks', batonFolder = '/holdfast/batons' } = options;
-  for (const [name, path] of Object.entries({ root, batonFolder })) {
+  if (options.lockDelayMs !== undefined) {
+    checkDuration('lockDelayMs', options.lockDelayMs, { min: 0, max: LOCK_DELAY_MS_MAX });
+  }
+  const { root = '/locks', batonFolder = '/holdfast/batons', auditFolder = '/holdfast/audit' } = options;
+  for (const [name, path] of Object.entries({ root, batonFolder, auditFolder })) {
     const fault = typeof path === 'string' ? pathFault(path) : 'it is not a string';
     if (fault || path === '/')
       throw new TypeError(`${name} ${JSON.stringify(path)}: ${fault ?? 'it is the root of all'}`);
   }
-  if (batonFolder === root || batonFolder.startsWith(`${root}/`)) {
-    throw new TypeError(`batonFolder ${batonFolder}: it is inside ${root}, where every node is a lock`);
+  for (const [name, path] of Object.entries({ batonFolder, auditFolder })) {
+    if (path === root || path.startsWith(`${root}/`)) {
+      throw new TypeError(`${name} ${path}: it is inside ${root}, where every node is a lock`);
+    }
   }
-  return { root, batonFolder };
+  return { root, batonFolder, auditFolder };
 }
 
 /** One element of a path: a lock inside another lock's folder would be taken for a contender. */

@@ -1,5 +1,6 @@
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError } from '../protocol/errors.ts';
+import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 import { decodeOwner, type Owner } from './owner.ts';
@@ -29,12 +30,16 @@ export interface LockInfo {
   readonly queue: readonly ContenderInfo[];
   /** Names in the lock's folder that are no contenders. */
   readonly foreign: readonly string[];
+  /** How many numbers its folder has given out. Numbers end at 2147483647, and start again when the folder is gone. */
+  readonly numbered: number;
 }
 
 const KINDS: Readonly<Record<EntryRole, LockKind>> = {
   exclusive: 'mutex',
   read: 'read-write',
   write: 'read-write',
+  upgradable: 'read-write',
+  upgraded: 'read-write',
   leader: 'election',
   lease: 'semaphore',
 };
@@ -59,12 +64,13 @@ export class Inspection {
     const path = `${this.#root}/${name}`;
     const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
     if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path);
+    const numbered = stat ? createdCount(stat) : 0;
     if (names.includes('leases') || names.includes('locks')) return this.#semaphore(name, path, names);
     const { entries, foreign } = sorted(names);
     const contenders = await this.#read(path, entries);
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
-    const held = holderCount(contenders);
-    return { name, kind, holders: contenders.slice(0, held), queue: contenders.slice(held), foreign };
+    const { holders, queue } = divided(contenders);
+    return { name, kind, holders, queue, foreign, numbered };
   }
 
   async #simple(name: string, path: string): Promise<LockInfo> {
@@ -75,6 +81,7 @@ export class Inspection {
       holders: holder ? [holder] : [],
       queue: [],
       foreign: [],
+      numbered: 0,
     };
   }
 
@@ -85,19 +92,24 @@ export class Inspection {
   async #semaphore(name: string, path: string, names: readonly string[]): Promise<LockInfo> {
     const [leases, turnstile] = await Promise.all(
       ['leases', 'locks'].map(async (folder) => {
-        const { entries } = sorted(await this.#children(`${path}/${folder}`));
-        return this.#read(`${path}/${folder}`, entries);
+        const [stat, names] = await Promise.all([
+          this.#zk.exists(`${path}/${folder}`),
+          this.#children(`${path}/${folder}`),
+        ]);
+        const contenders = await this.#read(`${path}/${folder}`, sorted(names).entries);
+        return { contenders, numbered: stat ? createdCount(stat) : 0 };
       }),
     );
-    const first = turnstile![0];
+    const first = turnstile!.contenders[0];
     const isPending = ({ session, token }: ContenderInfo) =>
       first?.session === session && token > first.token;
     return {
       name,
       kind: 'semaphore',
-      holders: leases!.filter((lease) => !isPending(lease)),
-      queue: turnstile!,
+      holders: leases!.contenders.filter((lease) => !isPending(lease)),
+      queue: turnstile!.contenders,
       foreign: names.filter((each) => each !== 'leases' && each !== 'locks'),
+      numbered: Math.max(leases!.numbered, turnstile!.numbered),
     };
   }
 
@@ -147,9 +159,28 @@ function sorted(names: readonly string[]): { entries: QueueEntry[]; foreign: str
   return { entries: entries.sort(inOrder), foreign };
 }
 
-/** How many of those in line hold: the first, or all readers that no writer is ahead of. */
-function holderCount(contenders: readonly ContenderInfo[]): number {
-  if (contenders[0]?.role !== 'read') return Math.min(contenders.length, 1);
-  const firstWriter = contenders.findIndex(({ role }) => role === 'write');
-  return firstWriter < 0 ? contenders.length : firstWriter;
+/** What the server counts is not shown: the version of a folder's children is twice the creations less the children. */
+function createdCount({ cversion, numChildren }: Stat): number {
+  return ((cversion + numChildren) >>> 0) / 2;
+}
+
+/** Who of those in line holds: the first, or all readers that no writer is ahead of, one upgradable among them. */
+function divided(contenders: readonly ContenderInfo[]): {
+  readonly holders: readonly ContenderInfo[];
+  readonly queue: readonly ContenderInfo[];
+} {
+  const holders: ContenderInfo[] = [];
+  for (const [index, contender] of contenders.entries()) {
+    const { role } = contender;
+    const isUpgradable = (info: ContenderInfo) => info.role === 'upgradable';
+    if (role === 'read' || (role === 'upgradable' && !holders.some(isUpgradable))) holders.push(contender);
+    else if (role === 'upgradable')
+      continue; // Waits for the other one.
+    else {
+      // One who upgrades holds beside its own upgradable entry, and waits for everybody else.
+      if (index === 0 || (role === 'upgraded' && holders.every(isUpgradable))) holders.push(contender);
+      break;
+    }
+  }
+  return { holders, queue: contenders.filter((contender) => !holders.includes(contender)) };
 }

@@ -44,6 +44,9 @@ export class LeaderElection extends QueueLock {
   readonly #folder: string;
 
   /** @internal */
+  protected readonly usedAs = 'election';
+
+  /** @internal */
   constructor(context: LockContext, name: string, options: { readonly id?: string } = {}) {
     const folder = `${context.root}/${name}`;
     super(context, name, { queue: new ZooKeeperQueue(context.store, folder), role: 'leader', rule: leading });
@@ -57,18 +60,21 @@ export class LeaderElection extends QueueLock {
   }
 
   /**
-   * Runs `run` whenever this candidate leads, until the signal fires; its signal fires too when leadership is lost, and
-   * the next term begins when `run` has ended. Rejects with what `run` throws for other reasons, or the signal's own.
+   * Runs `run` whenever this candidate leads, until the signal fires. What `run` is given as its second argument fires
+   * when it is to end: leadership was lost or asked for, or the signal has fired. The next term begins when `run` has
+   * ended. Rejects with what `run` throws for other reasons, or the signal's own.
    */
   async lead(
-    run: (leadership: Leadership) => Promise<unknown>,
+    run: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>,
     options: AcquireOptions & { readonly signal: AbortSignal },
   ): Promise<never> {
     for (;;) {
       await using leadership = await this.campaign(options);
+      using ending = eitherOf(leadership.signal, options.signal);
       try {
-        await run(leadership);
+        await run(leadership, ending.signal);
       } catch (error) {
+        options.signal.throwIfAborted();
         const lost = leadership.signal.aborted && leadership.signal.reason instanceof LockLostError;
         if (!lost) throw error;
       }
@@ -169,4 +175,21 @@ export class LeaderElection extends QueueLock {
       return undefined;
     }
   }
+}
+
+/** Fires with the first of them. (`AbortSignal.any` keeps a signal for as long as its sources live, in Node 20.) */
+function eitherOf(...sources: readonly AbortSignal[]): Disposable & { readonly signal: AbortSignal } {
+  const controller = new AbortController();
+  const listeners = sources.map((source) => {
+    const onAbort = () => controller.abort(source.reason);
+    if (source.aborted) onAbort();
+    source.addEventListener('abort', onAbort, { once: true });
+    return () => source.removeEventListener('abort', onAbort);
+  });
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]: () => {
+      for (const stop of listeners) stop();
+    },
+  };
 }

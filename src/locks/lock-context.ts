@@ -8,6 +8,8 @@ import type { OwnerFacts, ownerEncoder } from './owner.ts';
 export interface LockContext {
   readonly zk: ZooKeeper;
   readonly clock: Clock;
+  /** How long to hold back after one who vanished; 0 is not at all. */
+  readonly lockDelayMs: number;
   readonly log: Log;
   readonly store: QueueStore;
   /** The folder of all locks. */

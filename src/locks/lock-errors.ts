@@ -1,4 +1,5 @@
 import { type ErrorRow, ZkError } from '../protocol/errors.ts';
+import type { LockInfo } from './inspection.ts';
 
 /** What went wrong with one lock. `lockName` says which. */
 export abstract class LockError extends ZkError {
@@ -59,6 +60,13 @@ export class ContenderEvictedError extends LockError {
   readonly outcome = 'not-applied';
 }
 
+/** A reader cannot become a writer just now. It reads on. */
+export class LockUpgradeError extends LockError {
+  static override readonly brand: string = 'LockUpgradeError';
+  readonly code = 'ZK_LOCK_UPGRADE';
+  readonly outcome = 'not-applied';
+}
+
 /** There is a lock of another kind under this name. */
 export class WrongKindError extends LockError {
   static override readonly brand: string = 'WrongKindError';
@@ -74,6 +82,20 @@ export class ForeignNodeError extends LockError {
   static override readonly brand: string = 'ForeignNodeError';
   readonly code = 'ZK_LOCK_FOREIGN_NODE';
   readonly outcome = 'not-applied';
+}
+
+/** Who was named does not hold the lock: nothing was done. `holders` are the ids of those who do. */
+export class NotHolderError extends LockError {
+  static override readonly brand: string = 'NotHolderError';
+  readonly code = 'ZK_LOCK_NOT_HOLDER';
+  readonly outcome = 'not-applied';
+  readonly holders: readonly string[];
+
+  constructor(lockName: string, named: string, { holders, queue }: LockInfo, options?: ErrorOptions) {
+    const place = queue.some(({ id }) => id === named) ? 'waits and does not hold it' : 'does not hold it';
+    super(lockName, `${named} ${place}`, options);
+    this.holders = holders.map(({ id }) => id);
+  }
 }
 
 /** The resource has seen a later token: whoever carries this one has been overtaken. */
@@ -137,6 +159,13 @@ export const lockErrorTable: readonly ErrorRow[] = [
     advice: 'start again, if whoever removed it agrees',
   },
   {
+    name: 'LockUpgradeError',
+    code: 'ZK_LOCK_UPGRADE',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'let it go, and acquire to write',
+  },
+  {
     name: 'WrongKindError',
     code: 'ZK_LOCK_WRONG_KIND',
     scope: 'lock',
@@ -149,6 +178,13 @@ export const lockErrorTable: readonly ErrorRow[] = [
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'find out whose it is; remove it or use another name',
+  },
+  {
+    name: 'NotHolderError',
+    code: 'ZK_LOCK_NOT_HOLDER',
+    scope: 'lock',
+    outcome: 'not-applied',
+    advice: 'look again who holds it',
   },
   {
     name: 'StaleTokenError',

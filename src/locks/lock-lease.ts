@@ -5,6 +5,7 @@ import { ops } from '../client/operations-of-multi.ts';
 import { MultiError, ServerError } from '../protocol/errors.ts';
 import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
+import { type HoldMessage, type HoldStep, isHeard, type LockUse, traceHold } from './lock-diagnostics.ts';
 import { type LockError, LockLostError, LockReleasedError, LockRevokedError } from './lock-errors.ts';
 
 /** Larger means granted later. A resource that remembers the largest can refuse whoever was overtaken. */
@@ -38,6 +39,8 @@ export class Holding {
   readonly #events: Emitter<LockEvents>;
   readonly #grantedAtMs: number;
   readonly #onEnd: () => void;
+  readonly #use: LockUse;
+  #message: HoldMessage | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #leaseCount = 0;
   #contended: boolean;
@@ -46,11 +49,17 @@ export class Holding {
   #reason: LockError | undefined;
   #cancelWatch: Cancel = () => {};
   #left: Promise<void> | undefined;
+  #lostListeners: Set<(error: LockLostError) => void> | undefined;
 
   constructor(
     context: LockContext,
     grant: Grant,
-    lock: { readonly name: string; readonly events: Emitter<LockEvents>; readonly onEnd?: () => void },
+    lock: {
+      readonly name: string;
+      readonly use: LockUse;
+      readonly events: Emitter<LockEvents>;
+      readonly onEnd?: () => void;
+    },
   ) {
     this.#context = context;
     this.#grant = grant;
@@ -59,6 +68,7 @@ export class Holding {
     this.lockName = lock.name;
     this.token = grant.token as FencingToken;
     this.#contended = grant.contended;
+    this.#use = lock.use;
     this.#grantedAtMs = context.clock.nowMs();
     grant.hold.onEnded((cause) => this.#lose(new LockLostError(this.lockName, cause.message, { cause })));
     this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
@@ -110,6 +120,18 @@ export class Holding {
     }
   }
 
+  /** Tells those who listen that it was granted. */
+  granted(): void {
+    this.#tell('grant');
+  }
+
+  /** Calls `listener` when it is lost; the function that is returned takes it back. */
+  onLost(listener: (error: LockLostError) => void): () => void {
+    this.#lostListeners ??= new Set();
+    this.#lostListeners.add(listener);
+    return () => void this.#lostListeners?.delete(listener);
+  }
+
   /** One more lease of this holding. */
   enter(): void {
     this.#leaseCount++;
@@ -124,9 +146,11 @@ export class Holding {
   #release(): Promise<void> {
     if (this.#state === 'held') {
       this.#end('released');
-      this.#left = this.#grant.leave({ baton: this.#contended });
+      const announce = this.#context.lockDelayMs > 0;
+      this.#left = this.#grant.leave({ baton: this.#contended || announce, announce });
       const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
       this.#events.emit('lockReleased', { token: this.token, heldMs });
+      this.#tell('release', { heldMs });
     }
     return this.#left ?? Promise.resolve();
   }
@@ -143,7 +167,9 @@ export class Holding {
     this.#end('lost');
     this.#reason = error;
     this.#fire(error);
+    for (const listener of [...(this.#lostListeners ?? [])]) listener(error);
     this.#events.emit('lost', { token: this.token, error });
+    this.#tell('lost', { heldMs: this.#context.clock.nowMs() - this.#grantedAtMs, error });
     // The session may live on, and the node with it: nobody is to wait behind a lease that is no more.
     this.#left = this.#grant.leave({ baton: false }).catch((failure) => {
       this.#context.log('warn', 'a lost lock could not be left', { lock: this.lockName, error: failure });
@@ -155,6 +181,13 @@ export class Holding {
     this.#reason = new LockRevokedError(this.lockName, 'someone asks for it');
     this.#fire(this.#reason);
     this.#events.emit('revoked', { token: this.token });
+    this.#tell('revoked');
+  }
+
+  #tell(step: HoldStep, end?: Pick<HoldMessage, 'heldMs' | 'error'>): void {
+    if (!isHeard(step)) return;
+    this.#message ??= { lockName: this.lockName, use: this.#use, token: this.token };
+    traceHold(step, Object.assign(this.#message, end));
   }
 
   #fire(reason: LockError): void {

@@ -5,6 +5,13 @@ import { isServerError, SessionLostError, UnreachableError } from '../protocol/e
 import { GiveUp, type WaitOptions } from './give-up.ts';
 import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
+import {
+  type AcquireMessage,
+  type LockUse,
+  traceAcquire,
+  traceAcquired,
+  traceWait,
+} from './lock-diagnostics.ts';
 import { LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
 import type { Turn } from './turn.ts';
@@ -15,12 +22,20 @@ export interface AcquireOptions extends WaitOptions {
   readonly within?: LockLease;
   /** Why, for people who look at the queue. */
   readonly reason?: string;
+  /** @internal */
+  readonly trace?: AcquireMessage;
 }
 
 /** What `attempt` answers: it does not throw for what is to be expected. */
 export type Attempt =
   | { readonly ok: true; readonly lease: LockLease }
   | { readonly ok: false; readonly reason: 'busy' | 'timeout' | 'aborted' | 'unreachable' };
+
+/** How a recipe is contended for, told to those who listen or to nobody. */
+type Contending = (
+  trace: AcquireMessage | undefined,
+  giveUp: AbortSignal | undefined,
+) => Promise<Grant | undefined>;
 
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** Which leases the code that runs now has been entered with. */
@@ -43,6 +58,8 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     this.events = new Emitter<LockEvents>((error) => context.listenerFailed(error));
   }
 
+  /** As what it is taken, for those who listen. @internal */
+  protected abstract readonly usedAs: LockUse;
   /** Waits for the turn; undefined comes only from `tryContend`. */
   protected abstract contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant>;
   protected abstract tryContend(
@@ -61,7 +78,17 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   async acquire(options: Options = {} as Options): Promise<LockLease> {
     this.#checkOptions(options);
     if (options.within) return this.#reenter(options.within);
-    return this.#run(options, async (giveUp) => this.contend(options, giveUp)) as Promise<LockLease>;
+    if (options.timeoutMs === 0) return this.#acquireNow(options);
+    const waiting: Contending = (trace, giveUp) =>
+      this.contend(trace ? { ...options, trace } : options, giveUp);
+    return this.#run(options, { trying: false }, waiting) as Promise<LockLease>;
+  }
+
+  /** Not to wait for others is not to wait for the answer: a lock that is free is granted. */
+  async #acquireNow({ timeoutMs: _, ...options }: Options): Promise<LockLease> {
+    const lease = await this.tryAcquire(options as Options);
+    if (!lease) throw new LockTimeoutError(this.name, 0);
+    return lease;
   }
 
   /** The lease if the lock is free, `null` if it is not: never queues. One read if it is taken. */
@@ -69,9 +96,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     this.#checkOptions(options);
     if (options.within) return this.#reenter(options.within);
     const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...options };
-    const looking = (giveUp: AbortSignal | undefined) =>
-      againIfSessionLost(giveUp, () => this.tryContend(options, giveUp));
-    return (await this.#run(bounded, looking)) ?? null;
+    const looking: Contending = (trace, giveUp) =>
+      againIfSessionLost(giveUp, () => this.tryContend(trace ? { ...options, trace } : options, giveUp));
+    return (await this.#run(bounded, { trying: true }, looking)) ?? null;
   }
 
   /** As `acquire` with a `timeoutMs`, as `tryAcquire` without: what is to be expected comes as a result. */
@@ -121,9 +148,10 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   }
 
   /** Tells listeners of one wait: once that it is one, and each time where it stands. @internal */
-  protected tellOfWaiting(): (turn: Extract<Turn, { kind: 'wait' }>) => void {
+  protected tellOfWaiting({ trace }: Options): (turn: Extract<Turn, { kind: 'wait' }>) => void {
     let waiting = false;
     return ({ ahead, for: { name } }) => {
+      traceWait(trace, ahead);
       if (!waiting) this.events.emit('waiting', { ahead, behind: name });
       waiting = true;
       this.events.emit('position', { ahead });
@@ -135,6 +163,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const { context, name, events } = this;
     const holding: Holding = new Holding(context, grant, {
       name,
+      use: this.usedAs,
       events,
       onEnd: () => void this.#holdings.delete(holding),
     });
@@ -142,6 +171,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const lease = this.makeLease(holding);
     holding.assertHeld(); // Never hand out what is lost already.
     events.emit('lockAcquired', { lease, waitedMs });
+    holding.granted();
     return lease;
   }
 
@@ -157,10 +187,32 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   async #run(
     options: Options,
-    contend: (giveUp: AbortSignal | undefined) => Promise<Grant | undefined>,
+    manner: { readonly trying: boolean },
+    contend: Contending,
   ): Promise<LockLease | undefined> {
     const { clock } = this.context;
     const startedAtMs = clock.nowMs();
+    const trace = traceAcquire(this.name, this.usedAs, manner);
+    if (!trace) return this.#bounded(options, startedAtMs, (giveUp) => contend(undefined, giveUp));
+    try {
+      const lease = await this.#bounded(options, startedAtMs, (giveUp) => contend(trace, giveUp));
+      const durationMs = clock.nowMs() - startedAtMs;
+      if (lease) traceAcquired(trace, { outcome: 'granted', durationMs, token: lease.token });
+      else traceAcquired(trace, { outcome: 'busy', durationMs });
+      return lease;
+    } catch (error) {
+      traceAcquired(trace, { outcome: 'failed', durationMs: clock.nowMs() - startedAtMs, error });
+      throw error;
+    }
+  }
+
+  /** Within the time and the signal that were given, and with errors that say what they mean for a lock. */
+  async #bounded(
+    options: Options,
+    startedAtMs: number,
+    contend: (giveUp: AbortSignal | undefined) => Promise<Grant | undefined>,
+  ): Promise<LockLease | undefined> {
+    const { clock } = this.context;
     const giveUp = new GiveUp(clock, options, () => this.#timedOut(options.timeoutMs!));
     try {
       const grant = await contend(giveUp.signal);

@@ -5,6 +5,7 @@ import { awaitTurn, type Contest, checkView, holdOf } from './contest.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { lockDelayOf } from './lock-delay.ts';
 import { decideTurn, exclusive, isFree } from './turn.ts';
 
 /**
@@ -20,6 +21,9 @@ import { decideTurn, exclusive, isFree } from './turn.ts';
 export class MultiLock extends Lock {
   readonly names: readonly string[];
   readonly #queues: readonly ZooKeeperQueue[];
+
+  /** @internal */
+  protected readonly usedAs = 'multi';
 
   /** @internal */
   constructor(context: LockContext, names: readonly string[]) {
@@ -105,7 +109,9 @@ export class MultiLock extends Lock {
       rule: exclusive,
       data: this.describe(options),
       giveUp,
-      onWait: this.tellOfWaiting(),
+      onWait: this.tellOfWaiting(options),
+      ...lockDelayOf(this.context),
+      ...(options.trace && { trace: options.trace }),
     };
   }
 }

@@ -15,6 +15,9 @@ import { exclusive } from './turn.ts';
  */
 export class Mutex extends QueueLock {
   /** @internal */
+  protected readonly usedAs = 'mutex';
+
+  /** @internal */
   constructor(context: LockContext, name: string) {
     const queue = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
     super(context, name, { queue, role: 'exclusive', rule: exclusive });

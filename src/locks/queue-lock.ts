@@ -3,6 +3,7 @@ import { type Contest, contend, contendIfFree } from './contest.ts';
 import type { Grant } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { lockDelayOf } from './lock-delay.ts';
 import type { TurnRule } from './turn.ts';
 
 /** A lock that is one place in one queue. What tells them apart is the role and the rule. */
@@ -25,11 +26,11 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
   }
 
   protected async contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant> {
-    return this.#remember(await contend(this.#contest(options, giveUp)));
+    return this.#remember(await contend(this.contest(options, giveUp)));
   }
 
   protected async tryContend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
-    const grant = await contendIfFree(this.#contest(options, giveUp));
+    const grant = await contendIfFree(this.contest(options, giveUp));
     return grant && this.#remember(grant);
   }
 
@@ -39,7 +40,8 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
     return crowded && !grant.contended ? { ...grant, contended: true } : grant;
   }
 
-  #contest(options: Options, giveUp: AbortSignal | undefined): Contest {
+  /** @internal */
+  protected contest(options: Options, giveUp: AbortSignal | undefined): Contest {
     return {
       lockName: this.name,
       queue: this.queue,
@@ -47,7 +49,9 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
       rule: this.#rule,
       data: this.describe(options),
       giveUp,
-      onWait: this.tellOfWaiting(),
+      onWait: this.tellOfWaiting(options),
+      ...lockDelayOf(this.context),
+      ...(options.trace && { trace: options.trace }),
     };
   }
 }

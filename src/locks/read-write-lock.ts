@@ -6,12 +6,15 @@ import type { LockContext } from './lock-context.ts';
 import type { LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { reading, writing } from './turn.ts';
+import { UpgradableLock } from './upgradable-lock.ts';
+import { contendForUpgrade, grantOfUpgrade, upgradeIfFree } from './upgrade.ts';
 
 /**
  * Readers share, writers exclude; both in order of arrival. Shared with Curator's `InterProcessReadWriteLock`.
  *
  * A reader waits for the nearest writer ahead of it, a writer for whoever is just ahead. A writer goes on as a reader
- * by `downgrade`, keeping its turn. A reader cannot become a writer: it would wait for itself.
+ * by `downgrade`, keeping its turn. A reader cannot become a writer, since two who tried would wait for each other: one
+ * that may want to write reads by `upgradable`, of which there is one at a time.
  *
  * Tokens: a writer's is larger than those of all writers before it. A reader's says which writes it can have seen; it
  * is not to be compared with other readers'.
@@ -20,16 +23,23 @@ export class ReadWriteLock {
   readonly name: string;
   readonly read: ReadLock;
   readonly write: WriteLock;
+  readonly upgradable: UpgradableLock;
 
   /** @internal */
   constructor(context: LockContext, name: string) {
     const queue = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
     this.name = name;
-    this.write = new WriteLock(context, name, queue);
-    this.read = new ReadLock(context, name, queue, this.write);
+    this.upgradable = new UpgradableLock(context, name, queue, (lease, options) =>
+      this.write.acquire({ ...options, within: lease }),
+    );
+    this.write = new WriteLock(context, name, queue, this.upgradable);
+    this.read = new ReadLock(context, name, queue, [this.write, this.upgradable]);
   }
 
-  /** Gives the write lock up for the read lock, without letting a writer in between. The given lease is released. */
+  /**
+   * Gives the write lock, or the upgradable one, up for the read lock, without letting a writer in between. The given
+   * lease is released.
+   */
   async downgrade(lease: LockLease): Promise<LockLease> {
     const read = await this.read.acquire({ within: lease });
     await lease.release();
@@ -37,43 +47,112 @@ export class ReadWriteLock {
   }
 }
 
-/** The writing side of a `ReadWriteLock`. */
-export class WriteLock extends QueueLock {
+/** How to acquire for writing. */
+export interface WriteOptions extends AcquireOptions {
   /** @internal */
-  constructor(context: LockContext, name: string, queue: ZooKeeperQueue) {
+  readonly upgrading?: LockLease;
+}
+
+/** The writing side of a `ReadWriteLock`. `within` takes upgradable leases too: that is to upgrade. */
+export class WriteLock extends QueueLock<WriteOptions> {
+  readonly #upgradable: UpgradableLock;
+
+  /** @internal */
+  protected readonly usedAs = 'write';
+
+  /** @internal */
+  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, upgradable: UpgradableLock) {
     super(context, name, { queue, role: 'write', rule: writing });
+    this.#upgradable = upgradable;
+  }
+
+  override async acquire(options: WriteOptions = {}): Promise<LockLease> {
+    return super.acquire(this.#asUpgrade(options));
+  }
+
+  override async tryAcquire(options: WriteOptions = {}): Promise<LockLease | null> {
+    return super.tryAcquire(this.#asUpgrade(options));
+  }
+
+  protected override async contend(options: WriteOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
+    const { upgrading } = options;
+    if (!upgrading) return super.contend(options, giveUp);
+    const contest = this.contest(options, giveUp);
+    return this.#on(upgrading, (standing) => contendForUpgrade(contest, standing));
+  }
+
+  protected override async tryContend(
+    options: WriteOptions,
+    giveUp: AbortSignal | undefined,
+  ): Promise<Grant | undefined> {
+    const { upgrading } = options;
+    if (!upgrading) return super.tryContend(options, giveUp);
+    const contest = this.contest(options, giveUp);
+    return this.#on(upgrading, (standing) => upgradeIfFree(contest, standing));
+  }
+
+  /** Inside `use` of the upgradable side a writer upgrades: behind it, it would wait for itself. */
+  protected override enteredWith(
+    leaseOf: (lock: Lock<never>) => LockLease | undefined,
+  ): LockLease | undefined {
+    return super.enteredWith(leaseOf) ?? leaseOf(this.#upgradable);
+  }
+
+  /** Contends with the upgradable place entered once more, so that it stays for as long as the upgrade does. */
+  async #on<G extends Grant | undefined>(
+    upgradable: LockLease,
+    contend: (standing: LockLease) => Promise<G>,
+  ): Promise<G> {
+    const standing = await this.#upgradable.acquire({ within: upgradable });
+    let grant: G | undefined;
+    try {
+      grant = await contend(standing);
+      return (grant && grantOfUpgrade(grant, standing)) as G;
+    } finally {
+      if (!grant) await standing.release();
+    }
+  }
+
+  #asUpgrade({ within, ...options }: WriteOptions): WriteOptions {
+    if (!within) return options;
+    if (!this.#upgradable.isHeldAs(within)) return { ...options, within };
+    within.assertHeld();
+    return { ...options, upgrading: within };
   }
 }
 
-/** The reading side of a `ReadWriteLock`. `within` takes leases of the writing side too. */
+/** The reading side of a `ReadWriteLock`. `within` takes leases of the other sides too. */
 export class ReadLock extends QueueLock {
-  readonly #write: WriteLock;
+  readonly #others: readonly Lock<never>[];
 
   /** @internal */
-  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, write: WriteLock) {
+  protected readonly usedAs = 'read';
+
+  /** @internal */
+  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, others: readonly Lock<never>[]) {
     super(context, name, { queue, role: 'read', rule: reading });
-    this.#write = write;
+    this.#others = others;
   }
 
   override async acquire(options: AcquireOptions = {}): Promise<LockLease> {
     const { within } = options;
-    if (!within || !this.#write.isHeldAs(within)) return super.acquire(options);
+    if (!within || !this.#others.some((lock) => lock.isHeldAs(within))) return super.acquire(options);
     within.assertHeld();
     const { beside } = within.holding.grant;
-    // Where nobody can stand beside the writer, it stays until its readers are done: they have it to themselves.
+    // Where nobody can stand beside it, it stays until its readers are done.
     if (!beside) return this.makeLease(within.holding);
-    return this.leaseOf(await this.#besideWriter(beside, options), 0);
+    return this.leaseOf(await this.#besideOf(beside, options), 0);
   }
 
-  /** Inside `use` of the writing side a reader goes beside the writer: behind it, it would wait for itself. */
+  /** Inside `use` of the other sides a reader goes beside: behind a writer, it would wait for itself. */
   protected override enteredWith(
     leaseOf: (lock: Lock<never>) => LockLease | undefined,
   ): LockLease | undefined {
-    return super.enteredWith(leaseOf) ?? leaseOf(this.#write);
+    return super.enteredWith(leaseOf) ?? this.#others.map(leaseOf).find(Boolean);
   }
 
-  /** A reader at the writer's own spot: nobody can come in between, and none of those ahead of it is left. */
-  async #besideWriter(beside: NonNullable<Grant['beside']>, options: AcquireOptions): Promise<Grant> {
+  /** A reader at the other's own spot: nobody can come in between, and none of those ahead of it is left. */
+  async #besideOf(beside: NonNullable<Grant['beside']>, options: AcquireOptions): Promise<Grant> {
     const place = await beside('read', this.describe(options));
     try {
       return grantOf(place, await holdOf(place, options.signal), false);

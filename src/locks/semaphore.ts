@@ -37,6 +37,9 @@ export class Semaphore extends Lock<SemaphoreOptions> {
   readonly #leases: ZooKeeperQueue;
 
   /** @internal */
+  protected readonly usedAs = 'semaphore';
+
+  /** @internal */
   constructor(context: LockContext, name: string, options: { readonly permits: number }) {
     super(context, name);
     this.permits = options.permits;
@@ -148,7 +151,8 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       data: this.describe(options),
       giveUp,
       beforeFolders: () => this.#checkKind(),
-      onWait: this.tellOfWaiting(),
+      onWait: this.tellOfWaiting(options),
+      ...(options.trace && { trace: options.trace }),
     };
   }
 }

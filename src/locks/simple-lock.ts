@@ -26,6 +26,9 @@ export class SimpleLock extends Lock {
   readonly #queue: ZooKeeperQueue;
 
   /** @internal */
+  protected readonly usedAs = 'simple';
+
+  /** @internal */
   constructor(context: LockContext, name: string) {
     super(context, name);
     this.#path = `${context.root}/${name}`;

@@ -15,8 +15,26 @@ export type Turn =
 
 export const exclusive: TurnRule = { roles: ['exclusive'], blockedBy: () => true };
 export const leading: TurnRule = { roles: ['leader'], blockedBy: () => true };
-export const writing: TurnRule = { roles: ['read', 'write'], blockedBy: () => true };
-export const reading: TurnRule = { roles: ['read', 'write'], blockedBy: ({ role }) => role === 'write' };
+
+const ofReadersAndWriters: readonly EntryRole[] = ['read', 'write', 'upgradable', 'upgraded'];
+const isWriter = ({ role }: QueueEntry) => role === 'write' || role === 'upgraded';
+export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => true };
+export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };
+/** A reader that one other reader of its kind at most is beside: none. */
+export const readingUpgradably: TurnRule = {
+  roles: ofReadersAndWriters,
+  blockedBy: (earlier) => isWriter(earlier) || earlier.role === 'upgradable',
+};
+/** Of those ahead only readers hold: one upgradable is the contender itself, the others wait for it. */
+export const upgrading: TurnRule = {
+  roles: ofReadersAndWriters,
+  blockedBy: ({ role }) => role !== 'upgradable',
+};
+
+/** Whether it holds alone when it holds, and nothing of its own stays: only then is its release a grant. */
+export function passesBaton(role: EntryRole): boolean {
+  return role !== 'read' && role !== 'upgradable' && role !== 'upgraded';
+}
 
 /** Only the nearest of those in the way can be the last of them to go. */
 export function decideTurn(self: QueueEntry, entries: readonly QueueEntry[], rule: TurnRule): Turn {
@@ -25,7 +43,7 @@ export function decideTurn(self: QueueEntry, entries: readonly QueueEntry[], rul
   for (let index = place - 1; index >= 0; index--) {
     const earlier = entries[index]!;
     if (rule.blockedBy(earlier)) {
-      return { kind: 'wait', for: earlier, baton: earlier.role !== 'read', ahead: place };
+      return { kind: 'wait', for: earlier, baton: passesBaton(earlier.role), ahead: place };
     }
   }
   return { kind: 'granted' };

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   describeForeign,
   entryNameAt,
+  entryNameBefore,
   entryPrefix,
   inOrder,
   parseEntry,
@@ -16,6 +17,8 @@ describe('names of entries', () => {
     ["Go's", '_c_0123456789abcdef0123456789abcdef-lock-0000000012', 'exclusive', 12],
     ["Curator's writer", '_c_3f1c2d3e-0000-4000-8000-000000000000-__WRIT__0000000003', 'write', 3],
     ["Curator's reader", '_c_3f1c2d3e-0000-4000-8000-000000000000-__READ__0000000004', 'read', 4],
+    ['an upgradable reader', '_c_x-__UPGR____READ__0000000004', 'upgradable', 4],
+    ['an upgrade', '_c_x-__UPGR____WRIT__0000000004', 'upgraded', 4],
     ["Curator's latch", '_c_3f1c2d3e-0000-4000-8000-000000000000-latch-0000000005', 'leader', 5],
     ["Curator's lease", '_c_3f1c2d3e-0000-4000-8000-000000000000-lease-0000000006', 'lease', 6],
     ['without protection', 'lock-0000000001', 'exclusive', 1],
@@ -48,6 +51,34 @@ describe('names of entries', () => {
     const written = parseEntry(`${entryPrefix(id, 'write')}0000000042`)!;
     expect(written).toMatchObject({ role: 'write', sequence: 42 });
     expect(entryNameAt('other', 'read', written)).toBe('_c_other-__READ__0000000042');
+  });
+});
+
+describe('a place right before another', () => {
+  const at = (digits: string) => parseEntry(`_c_x-__WRIT__${digits}`)!;
+
+  test('is behind everyone ahead of that one, here and as text', () => {
+    const name = entryNameBefore('id', 'upgraded', at('0000000010'))!;
+    expect(name).toBe('_c_id-__UPGR____WRIT__0000000009+');
+    const entries = [at('0000000010'), parseEntry(name)!, at('0000000009'), at('0000000008')];
+    expect(tied(entries)).toEqual([]);
+    expect(entries.sort(inOrder).map(({ name }) => name.replace(/.*__/, ''))).toEqual([
+      '0000000008',
+      '0000000009',
+      '0000000009+',
+      '0000000010',
+    ]);
+    expect(['0000000010', '0000000009+', '0000000009'].sort()).toEqual([
+      '0000000009',
+      '0000000009+',
+      '0000000010',
+    ]);
+  });
+
+  test('is refused where numbers do not say who is ahead', () => {
+    for (const digits of ['0000000000', '2147483647', '-2147483648', '0000000009+']) {
+      expect(entryNameBefore('id', 'upgraded', at(digits))).toBeUndefined();
+    }
   });
 });
 

@@ -6,6 +6,9 @@ import type { EntryRole, QueueEntry } from './lock-queue.ts';
  */
 const MARKERS: Readonly<Record<EntryRole, string>> = {
   exclusive: 'lock-',
+  // Before the two that they end in: for Curator they are a reader and a writer like all others.
+  upgradable: '__UPGR____READ__',
+  upgraded: '__UPGR____WRIT__',
   read: '__READ__',
   write: '__WRIT__',
   leader: 'latch-',
@@ -13,8 +16,11 @@ const MARKERS: Readonly<Record<EntryRole, string>> = {
 };
 const ROLES = Object.entries(MARKERS) as [EntryRole, string][];
 const SEQUENCE_DIGITS = 10;
-/** Ten digits, or a sign and what is left of them: `%010d` of a 32-bit number. */
-const SEQUENCE = /^(?:\d{10}|-\d{9,10})$/;
+/**
+ * Ten digits, or a sign and what is left of them: `%010d` of a 32-bit number. A `+` behind them is what makes a place
+ * between two numbers, for Curator too, which compares them as text.
+ */
+const SEQUENCE = /^(\d{10}|-\d{9,10})(\+?)$/;
 
 /** Where numbers end: from then on everyone gets this one. */
 export const SEQUENCE_LAST = 2 ** 31 - 1;
@@ -30,6 +36,12 @@ export function entryNameAt(id: string, role: EntryRole, beside: QueueEntry): st
   return `${entryPrefix(id, role)}${beside.name.slice(beside.name.lastIndexOf(marker) + marker.length)}`;
 }
 
+/** The name of an entry right before one that has a number; undefined where numbers cannot say so. */
+export function entryNameBefore(id: string, role: EntryRole, other: QueueEntry): string | undefined {
+  if (other.sequence < 1 || other.sequence === SEQUENCE_LAST || other.between) return undefined;
+  return `${entryPrefix(id, role)}${String(other.sequence - 1).padStart(10, '0')}+`;
+}
+
 /** Reads a name; undefined if it is none of ours, Curator's or Go's. Each join reads the whole queue's. */
 export function parseEntry(name: string): QueueEntry | undefined {
   const digitsAt = name.length - SEQUENCE_DIGITS;
@@ -41,13 +53,15 @@ export function parseEntry(name: string): QueueEntry | undefined {
   return parseRareEntry(name);
 }
 
-/** As above, for numbers that have run over into negative ones, which may be a character longer. */
+/** As above, for places between numbers, and for numbers that have run over into negative ones: both may be longer. */
 function parseRareEntry(name: string): QueueEntry | undefined {
   for (const [role, marker] of ROLES) {
     const at = name.lastIndexOf(marker);
     if (at < 0) continue;
     const digits = name.slice(at + marker.length);
-    if (SEQUENCE.test(digits)) return { name, role, sequence: Number(digits), czxid: undefined };
+    const [, number, plus] = SEQUENCE.exec(digits) ?? [];
+    if (number === undefined) continue;
+    return { name, role, sequence: Number(number), czxid: undefined, ...(plus && { between: true }) };
   }
   return undefined;
 }
@@ -75,6 +89,7 @@ export function describeForeign(name: string): string {
 export function inOrder(a: QueueEntry, b: QueueEntry): number {
   const difference = (a.sequence - b.sequence) | 0;
   if (difference !== 0) return difference;
+  if (a.between !== b.between) return a.between ? 1 : -1;
   const [first, second] = [a.czxid ?? 0n, b.czxid ?? 0n];
   if (first !== second) return first < second ? -1 : 1;
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
@@ -85,9 +100,10 @@ export function tied(entries: readonly QueueEntry[]): QueueEntry[] {
   if (new Set(entries.map(({ sequence }) => sequence)).size === entries.length) return [];
   const bySequence = new Map<number, QueueEntry[]>();
   for (const entry of entries) {
-    const same = bySequence.get(entry.sequence);
+    const spot = entry.between ? entry.sequence + 0.5 : entry.sequence;
+    const same = bySequence.get(spot);
     if (same) same.push(entry);
-    else bySequence.set(entry.sequence, [entry]);
+    else bySequence.set(spot, [entry]);
   }
   return [...bySequence.values()].filter((same) => same.length > 1).flat();
 }

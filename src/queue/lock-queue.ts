@@ -12,7 +12,7 @@ import type { Session } from '../client/session.ts';
  */
 
 /** As what an entry stands in a queue. */
-export type EntryRole = 'exclusive' | 'read' | 'write' | 'leader' | 'lease';
+export type EntryRole = 'exclusive' | 'read' | 'write' | 'upgradable' | 'upgraded' | 'leader' | 'lease';
 
 /** One participant, as everyone sees it. */
 export interface QueueEntry {
@@ -21,6 +21,8 @@ export interface QueueEntry {
   readonly role: EntryRole;
   /** The number the server gave it. It sticks at 2147483647, so it orders only together with `czxid`. */
   readonly sequence: number;
+  /** Stands behind everyone with its number, and before the next number: see `Place.before`. */
+  readonly between?: true;
   /** The transaction that made it; known where it was needed to tell entries apart. */
   readonly czxid: bigint | undefined;
 }
@@ -79,6 +81,11 @@ export interface Place {
    * token is this one's. From then on leaving this place passes no baton, since the spot stays taken.
    */
   beside(role: EntryRole, data: string): Promise<Place>;
+  /**
+   * Makes another entry, right before `other` and behind everyone ahead of that, if `other` is still there: undefined
+   * if it is not, and nothing has happened then. Its token is this one's.
+   */
+  before(other: QueueEntry, role: EntryRole, data: string): Promise<Place | undefined>;
   /** Whom to tell of what happens to the entry. Watching for it begins with the first `listen` or `attend`. */
   attend(events: PlaceEvents): void;
   /** Watches the own entry, if that is not done yet; resolves with whether others are in the queue. */

@@ -5,7 +5,7 @@ import type { Session } from '../client/session.ts';
 import type { WatchListener, ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
-import { entryNameAt, parseEntry, uuidOf } from './entry-name.ts';
+import { entryNameAt, entryNameBefore, parseEntry, uuidOf } from './entry-name.ts';
 import { gatheredWritesOf } from './gathered-writes.ts';
 import type {
   Departure,
@@ -33,6 +33,8 @@ interface PlaceFacts {
   readonly entry: QueueEntry;
   readonly token: bigint;
   readonly session: Session;
+  /** A transaction after which anything done to the node is news; the token's if left out. */
+  readonly since?: bigint;
   /** What the node says of its owner. */
   readonly data: string;
 }
@@ -195,7 +197,7 @@ export class ZooKeeperPlace implements Place {
     this.#accompanied = true;
     const options = { mode: 'ephemeral', session, ...(entryAcl && { acl: entryAcl }) } as const;
     // The name is ours alone: that it is there already can only mean that an unanswered attempt succeeded.
-    await untilSettled(async () => {
+    await untilSettled(this.#bounds, async () => {
       try {
         await zk.create(path, data, options);
       } catch (error) {
@@ -203,7 +205,42 @@ export class ZooKeeperPlace implements Place {
       }
     });
     this.lost.throwIfAborted();
-    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, data });
+    return this.#another(name, data);
+  }
+
+  async before(other: QueueEntry, role: EntryRole, data: string): Promise<Place | undefined> {
+    const { zk, random, entryAcl } = this.#store;
+    const { session, queue } = this.#facts;
+    const name = entryNameBefore(uuidOf(random.bytes(16)), role, other);
+    if (name === undefined) return undefined;
+    const path = `${queue.path}/${name}`;
+    const options = { mode: 'ephemeral', ...(entryAcl && { acl: entryAcl }) } as const;
+    let made = true;
+    await untilSettled(this.#bounds, async () => {
+      try {
+        // In one step: were the other gone already, those behind it could have been let in.
+        await zk.multi([ops.check(`${queue.path}/${other.name}`), ops.create(path, data, options)], {
+          session,
+        });
+      } catch (error) {
+        if (!(error instanceof MultiError)) throw error;
+        if (error.index === 0) {
+          // The other is gone; an attempt that was not answered may have come before that.
+          made = (await zk.exists(path, { session })) !== undefined;
+        } else if (error.condition !== 'node-exists') {
+          throw error;
+        }
+      }
+    });
+    this.lost.throwIfAborted();
+    if (!made) return undefined;
+    return this.#another(name, data);
+  }
+
+  /** A place of the same session and token, made by a transaction that has been answered. */
+  #another(name: string, data: string): ZooKeeperPlace {
+    const since = this.#facts.session.lastZxid;
+    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, since, data });
   }
 
   async watchSelf(): Promise<boolean> {
@@ -242,13 +279,11 @@ export class ZooKeeperPlace implements Place {
 
   async #delete(): Promise<void> {
     const { zk } = this.#store;
-    const { session } = this.#facts;
     try {
-      await gatheredWritesOf(zk, session).delete(this.path);
+      await gatheredWritesOf(zk, this.#facts.session).delete(this.path);
     } catch (error) {
       if (isServerError(error, 'no-node') || isSessionOver(error)) return;
-      if (!isInterrupted(error)) throw error;
-      await deleteForSure(zk, this.path, session);
+      await deleteForSure(zk, this.path, this.#bounds);
     }
   }
 
@@ -258,7 +293,7 @@ export class ZooKeeperPlace implements Place {
     const { session } = this.#facts;
     const batonPath = this.#batonOf(this.entry);
     let done = true;
-    await untilSettled(async () => {
+    await untilSettled(this.#bounds, async () => {
       try {
         await zk.multi([ops.create(batonPath), ops.delete(batonPath), ops.delete(this.path)], { session });
       } catch (error) {
@@ -277,6 +312,10 @@ export class ZooKeeperPlace implements Place {
     zk.ensurePath(batonFolder, folderAcl ? { acl: folderAcl } : {}).catch(() => {});
   }
 
+  get #bounds() {
+    return { clock: this.#store.clock, session: this.#facts.session };
+  }
+
   #batonOf({ name }: QueueEntry): string {
     return `${this.#store.batonFolder}/${name}`;
   }
@@ -290,7 +329,7 @@ export class ZooKeeperPlace implements Place {
     const { session } = this.#facts;
     if (this.#selfWatch !== undefined) return zk.watchSince(session.lastZxid, watches, { session });
     const self = { kind: 'data', path: this.path, listener: this.#onSelf } as const;
-    const watching = zk.watchSince(this.token, [self, ...watches], { session });
+    const watching = zk.watchSince(this.#facts.since ?? this.token, [self, ...watches], { session });
     this.#selfWatch = watching.catch((error) => {
       if (!isInterrupted(error)) throw error;
       return this.#readSelf();

@@ -228,7 +228,8 @@ class Entrance {
         });
         if (mine.length === this.#prefixes.length) return inQueueOrder(mine, this.#prefixes);
         // A ghost of an older session, or what is left of ours: never to be won on.
-        await Promise.all(paths.map((path) => deleteForSure(zk, path, session)));
+        const bounds = { clock: this.#store.clock, session };
+        await Promise.all(paths.map((path) => deleteForSure(zk, path, bounds)));
         return undefined;
       } catch (error) {
         if (!isInterrupted(error)) throw error;

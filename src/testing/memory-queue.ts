@@ -1,7 +1,7 @@
 import { orAbort } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { SessionLostError } from '../protocol/errors.ts';
-import { entryNameAt, entryPrefix, inOrder, parseEntry } from '../queue/entry-name.ts';
+import { entryNameAt, entryNameBefore, entryPrefix, inOrder, parseEntry } from '../queue/entry-name.ts';
 import type {
   Departure,
   EntryRole,
@@ -247,6 +247,14 @@ class MemoryPlace implements Place {
     this.#accompanied = true;
     const czxid = this.#store.nextTransaction();
     const name = entryNameAt(`${czxid}`, role, this.entry);
+    return this.#store.add(this.#session, this.folder, { ...parseEntry(name)!, czxid }, this.token);
+  }
+
+  async before(other: QueueEntry, role: EntryRole): Promise<Place | undefined> {
+    if (!this.#store.view(this.folder).entries.some(({ name }) => name === other.name)) return undefined;
+    const czxid = this.#store.nextTransaction();
+    const name = entryNameBefore(`${czxid}`, role, other);
+    if (name === undefined) return undefined;
     return this.#store.add(this.#session, this.folder, { ...parseEntry(name)!, czxid }, this.token);
   }
 

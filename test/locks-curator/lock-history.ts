@@ -22,7 +22,7 @@ const LOOKS = 12;
  */
 export async function cycle(
   zk: ZooKeeper,
-  lock: Lock,
+  lock: Pick<Lock, 'acquire'>,
   options: {
     readonly who: string;
     readonly rounds: number;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cycle, overlaps, timed } from './lock-history.ts';
+import { cycle, inTime, overlaps, timed } from './lock-history.ts';
 import { LockPeer } from './lock-peer.ts';
 import { Scene } from './scene.ts';
 
@@ -110,6 +110,70 @@ test('a writer here that goes on as a reader keeps writers of Curator out', asyn
   expect(enteredNs).toBeGreaterThan(leftNs);
   const writerLeftNs = await writer.release('write');
   expect((await behindWriter).enteredNs).toBeGreaterThan(writerLeftNs);
+});
+
+test('an upgradable reader here becomes the writer among readers and writers of Curator', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const [holdfast, reader, writer, late] = await Promise.all([
+    scene.holdfast(),
+    scene.peer(java),
+    scene.peer(java),
+    scene.peer(java),
+  ]);
+  await reader.acquire('read', PATH);
+  const upgradable = await holdfast.readWriteLock('shared').upgradable.acquire();
+  await late.acquire('read', PATH); // Curator takes it for a reader, and reads beside it.
+  const queued = writer.acquire('write', PATH);
+  await scene.untilInQueue(PATH, 4);
+  const upgrading = timed(upgradable.upgrade());
+  await scene.untilInQueue(PATH, 5);
+  const lefts = [await reader.release('read'), await late.release('read')];
+  const { lease, enteredNs } = await upgrading;
+  for (const leftNs of lefts) expect(enteredNs).toBeGreaterThan(leftNs);
+
+  // Back to reading: the writer that waits still waits, and so does a reader that comes behind it.
+  const behind = reader.acquire('read', PATH);
+  await scene.untilInQueue(PATH, 4);
+  await lease.release();
+  await scene.untilInQueue(PATH, 3);
+  const again = await upgradable.upgrade({ timeoutMs: 10_000 });
+  await again.release();
+  const upgradableLeftNs = process.hrtime.bigint();
+  await upgradable.release();
+  const written = await queued;
+  expect(written.enteredNs).toBeGreaterThan(upgradableLeftNs);
+  expect(written.token).toBeGreaterThan(lease.token);
+  const writerLeftNs = await writer.release('write');
+  expect((await behind).enteredNs).toBeGreaterThan(writerLeftNs);
+});
+
+test('upgrades exclude everybody, and everybody gets a turn, among readers and writers of Curator', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const counter = await scene.counter();
+  const kinds = ['write', 'read', 'read'] as const;
+  const ofJava = kinds.map(async (kind) =>
+    (await scene.peer(java)).cycle(kind, PATH, { rounds: ROUNDS, counter }),
+  );
+  const ofHoldfast = ['one', 'two'].map(async (who) => {
+    const holdfast = await scene.holdfast();
+    const { zk } = holdfast;
+    const upgraded = {
+      acquire: async () => {
+        await using upgradable = await holdfast.readWriteLock('shared').upgradable.acquire();
+        await zk.get(counter);
+        return await upgradable.upgrade(); // Which keeps the upgradable one until it is let go.
+      },
+    };
+    return cycle(zk, upgraded, { who, rounds: ROUNDS, counter, as: 'holder' });
+  });
+  const history = (await Promise.all([...ofJava, ...ofHoldfast])).flat();
+  expect(overlaps(history).filter((pair) => pair.some(({ shared }) => !shared))).toEqual([]);
+  const written = inTime(history.filter(({ shared }) => !shared));
+  expect(written).toHaveLength(3 * ROUNDS);
+  expect(String((await scene.zk.get(counter)).data)).toBe(String(written.length));
+  const tokens = written.map(({ token }) => token);
+  expect(tokens).toEqual(tokens.toSorted((a, b) => (a < b ? -1 : 1)));
+  await scene.untilInQueue(PATH, 0);
 });
 
 // CURATOR-276, fixed in Curator 5.5: nobody who shares the lock can protect against it.

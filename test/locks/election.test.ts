@@ -137,9 +137,9 @@ describe('an election', () => {
       const leading = holdfast
         .election('e')
         .lead(
-          async (leadership) => {
+          async (leadership, signal) => {
             terms.push(leadership);
-            await Promise.race([untilAborted(leadership.signal), untilAborted(stop.signal)]);
+            await untilAborted(signal);
             leadership.assertHeld();
           },
           { signal: stop.signal },

@@ -3,7 +3,6 @@ import { systemClock } from '../../src/base/clock.ts';
 import type { Holdfast, LockLease, LockTimeoutError } from '../../src/holdfast.ts';
 import { onEveryLockBackend } from '../support/lock-backends.ts';
 import { until } from '../support/until.ts';
-import { turns } from '../support/witness.ts';
 
 type Bounds = { readonly signal?: AbortSignal; readonly timeoutMs?: number };
 type Acquire = (holdfast: Holdfast, bounds: Bounds) => Promise<LockLease>;
@@ -29,43 +28,9 @@ async function holdAll(holdfast: Holdfast): Promise<LockLease[]> {
   ]);
 }
 
-/** Enough turns of the event loop for every step of an acquire on an idle machine; the steps are told apart below. */
-const TURNS_MAX = 16;
-
+// At every single step: every-step.test.ts.
 describe('giving up', () => {
   for (const [recipe, acquire] of Object.entries(recipes)) {
-    // Each turn of the event loop is a step of the protocol: nothing sent, sent, answered, watching, granted.
-    onEveryLockBackend(
-      `at any step of an acquire leaves nothing, free or not: ${recipe}`,
-      async (workspace) => {
-        const [holdfast, holder] = await workspace.holdfasts(2);
-        const reason = new Error('given up');
-        for (const busy of [false, true]) {
-          const held = busy ? await holdAll(holder!) : [];
-          for (let count = 0; count < TURNS_MAX; count++) {
-            const controller = new AbortController();
-            const acquiring = acquire(holdfast!, { signal: controller.signal }).then(
-              async (lease) => {
-                expect(busy).toBe(false);
-                lease.assertHeld();
-                await lease.release();
-              },
-              (error) => expect(error).toBe(reason),
-            );
-            await turns(count);
-            controller.abort(reason);
-            await acquiring;
-          }
-          await until('only the holder to be left', async () => {
-            return (await workspace.livingNodes()).length === (busy ? 7 : 0);
-          });
-          for (const lease of held) lease.assertHeld();
-          await Promise.all(held.map((lease) => lease.release()));
-        }
-        await (await acquire(holdfast!, { timeoutMs: 5_000 })).release();
-      },
-    );
-
     onEveryLockBackend(`by time, while the others are waited for: ${recipe}`, async (workspace) => {
       const [holdfast, holder] = await workspace.holdfasts(2);
       const held = await holdAll(holder!);

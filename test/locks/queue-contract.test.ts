@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
 import { systemRandom } from '../../src/base/random.ts';
 import type { LockQueue, Place } from '../../src/queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../../src/queue/zookeeper-queue.ts';
@@ -42,7 +43,12 @@ async function onZooKeeper(embedded: boolean): Promise<World> {
   return {
     queue: (participant) =>
       new ZooKeeperQueue(
-        { zk: clients[participant]!, random: systemRandom, batonFolder: '/holdfast/batons' },
+        {
+          zk: clients[participant]!,
+          clock: systemClock,
+          random: systemRandom,
+          batonFolder: '/holdfast/batons',
+        },
         FOLDER,
       ),
     remove: (place) => admin.delete(`${path}${place.path}`),
@@ -75,6 +81,23 @@ describe.each([
     ]);
     expect(second.place.token).toBeGreaterThan(first.place.token);
     expect((await world.queue(2).view()).entries).toHaveLength(2);
+  });
+
+  test('lets one stand right before another that is still there, and behind all ahead of it', async () => {
+    await using world = await start();
+    const [first, second, third] = [
+      await join(world.queue(0), 'read'),
+      await join(world.queue(1), 'read'),
+      await join(world.queue(2), 'write'),
+    ].map(({ place }) => place);
+    const inserted = await first!.before(third!.entry, 'upgraded', '');
+    const names = async () => (await world.queue(1).view()).entries.map(({ name }) => name);
+    expect(await names()).toEqual([first, second, inserted, third].map((place) => place!.entry.name));
+    expect(inserted!.token).toBe(first!.token);
+    await inserted!.leave();
+    await third!.leave();
+    expect(await first!.before(third!.entry, 'upgraded', '')).toBeUndefined();
+    expect(await names()).toEqual([first, second].map((place) => place!.entry.name));
   });
 
   test('is empty before anyone has joined', async () => {

@@ -124,6 +124,25 @@ describe.each(['embedded server', 'ZooKeeper'] as const)('what a recipe sends, %
     await downgraded.result.release();
   });
 
+  test('an upgrade: one round trip more if a writer waits', async () => {
+    await using pair = await Pair.on(backend);
+    const [client, other] = pair.clients as [Client, Client];
+    const lock = client.holdfast.readWriteLock('rw');
+    await (await lock.read.acquire()).release();
+    const upgradable = await cost(client, () => lock.upgradable.acquire());
+    expect(upgradable.cost).toBe('create2 getChildren; 1');
+    const upgraded = await cost(client, () => upgradable.result.upgrade());
+    expect(upgraded.cost).toBe('getChildren create2 getChildren; 2');
+    expect((await cost(client, () => upgraded.result.release())).cost).toBe('delete; 1');
+    const queued = other.holdfast.readWriteLock('rw').write.acquire();
+    await until('a writer waits', async () => (await client.holdfast.inspect('rw')).queue.length === 1);
+    const before = await cost(client, () => upgradable.result.upgrade());
+    expect(before.cost).toBe('getChildren multi getChildren; 3');
+    await before.result.release();
+    await upgradable.result.release();
+    await (await queued).release();
+  });
+
   test('a semaphore', async () => {
     await using pair = await Pair.on(backend);
     const [client, other] = pair.clients as [Client, Client];

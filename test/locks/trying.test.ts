@@ -2,14 +2,35 @@ import { describe, expect, test } from 'vitest';
 import { connect, type Holdfast } from '../../src/holdfast.ts';
 import { startTestServer } from '../../src/testing.ts';
 
+const kinds = [
+  ['mutex', (holdfast: Holdfast) => holdfast.mutex('a')],
+  ['reader', (holdfast: Holdfast) => holdfast.readWriteLock('b').read],
+  ['semaphore', (holdfast: Holdfast) => holdfast.semaphore('c', { permits: 2 })],
+  ['multi-lock', (holdfast: Holdfast) => holdfast.multiLock(['d', 'e'])],
+  ['simple lock', (holdfast: Holdfast) => holdfast.simpleLock('f')],
+] as const;
+
+// What `timeoutMs: 0` means everywhere else: what is free is taken, and nobody is waited for
+test('a wait of no time takes a lock that is free, and no other', async () => {
+  await using server = await startTestServer();
+  await using holdfast = await connect({ servers: server.connectString });
+  await using other = await connect({ servers: server.connectString });
+  const locks = [
+    ...kinds.filter(([kind]) => kind !== 'reader' && kind !== 'semaphore').map(([, lockOf]) => lockOf),
+    (of: Holdfast) => of.readWriteLock('b').write,
+    (of: Holdfast) => of.semaphore('s', { permits: 1 }),
+    (of: Holdfast) => of.election('e'),
+  ];
+  for (const lockOf of locks) {
+    const lease = await lockOf(holdfast).acquire({ timeoutMs: 0 });
+    await expect(lockOf(other).acquire({ timeoutMs: 0 })).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    expect(await lockOf(other).attempt({ timeoutMs: 0 })).toEqual({ ok: false, reason: 'timeout' });
+    await lease.release();
+  }
+});
+
 describe('trying a lock', () => {
-  test.each([
-    ['mutex', (holdfast: Holdfast) => holdfast.mutex('a')],
-    ['reader', (holdfast: Holdfast) => holdfast.readWriteLock('b').read],
-    ['semaphore', (holdfast: Holdfast) => holdfast.semaphore('c', { permits: 2 })],
-    ['multi-lock', (holdfast: Holdfast) => holdfast.multiLock(['d', 'e'])],
-    ['simple lock', (holdfast: Holdfast) => holdfast.simpleLock('f')],
-  ] as const)('asks again when its session ends before the answer: a %s', async (_kind, lockOf) => {
+  test.each(kinds)('asks again when its session ends before the answer: a %s', async (_kind, lockOf) => {
     await using server = await startTestServer();
     await using holdfast = await connect({ servers: server.connectString });
     const { session } = holdfast.zk;

@@ -173,15 +173,17 @@ export function onEveryLockBackend(
   name: string,
   body: Body,
   backends: readonly LockBackend[] = ['embedded server', 'ZooKeeper standalone'],
+  timeoutMs?: number,
 ): void {
   describe.each(backends)('%s', (backend) => {
-    test(name, async () => {
+    const run = async () => {
       await using _ends = looseEnds();
       await using servers = await serversOf(backend);
       await using workspace = await LockWorkspace.on(servers);
       await body(workspace);
       await workspace.expectNoResidue();
-    });
+    };
+    test(name, run, timeoutMs);
   });
 }
 

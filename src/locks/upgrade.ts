@@ -1,0 +1,150 @@
+import { orAbort } from '../base/abort.ts';
+import type { Place, QueueEntry, QueueView } from '../queue/lock-queue.ts';
+import { awaitTurn, type Contest, checkView } from './contest.ts';
+import type { Grant } from './grant.ts';
+import { ContenderEvictedError, LockUpgradeError } from './lock-errors.ts';
+import type { LockLease } from './lock-lease.ts';
+import { decideTurn, upgrading } from './turn.ts';
+
+/**
+ * Makes a writer of the one upgradable reader, beside its place.
+ *
+ *   1. Shut the door: a writer's entry behind all readers that may hold, so that none of them waits for it, and before
+ *      everyone else. No writer waits: at the end of the queue, where the server's number puts it behind all who came
+ *      before. One waits already: right before the first of them, in one step with the check that it still waits;
+ *      until then it kept the door shut itself.
+ *   2. Await the turn: all readers ahead have gone.
+ *   3. Leave: take the entry away. The upgradable place stays.
+ *
+ * The token stays that of the upgradable place: larger than those of all writers before, smaller than those of all who
+ * wait behind it, who would otherwise be taken for overtaken ones.
+ */
+export async function contendForUpgrade(contest: Contest, lease: LockLease): Promise<Grant> {
+  const { place, view } = await shutDoor(contest, placeOf(lease));
+  return settled(place, lease, () => awaitTurn({ ...contest, rule: upgrading }, place, view));
+}
+
+/** The same if no reader is there; undefined, and as before, if there is one. */
+export async function upgradeIfFree(contest: Contest, lease: LockLease): Promise<Grant | undefined> {
+  const self = placeOf(lease);
+  const before = await orAbort(self.view(), contest.giveUp);
+  if (before.entries.some(({ role, name }) => role === 'read' && isAhead(before, name))) return undefined;
+  const { place, view } = await shutDoor(contest, self);
+  if (decideTurn(place.entry, view.entries, upgrading).kind === 'wait') {
+    await place.leave();
+    return undefined;
+  }
+  return settled(place, lease, () => awaitTurn({ ...contest, rule: upgrading }, place, view));
+}
+
+/** Ahead of every writer: such a reader holds. */
+function isAhead({ entries }: QueueView, name: string): boolean {
+  const writer = entries.findIndex(({ role }) => role === 'write');
+  return writer < 0 || entries.findIndex((entry) => entry.name === name) < writer;
+}
+
+async function settled(place: Place, lease: LockLease, turn: () => Promise<Grant>): Promise<Grant> {
+  try {
+    const grant = await turn();
+    lease.assertHeld(); // What it stands on may have been lost meanwhile.
+    return grant;
+  } catch (error) {
+    void place.leave().catch(() => {});
+    if (lease.remainingMs() === 0) lease.assertHeld();
+    throw error;
+  }
+}
+
+async function shutDoor(
+  contest: Contest,
+  self: Place,
+): Promise<{ readonly place: Place; readonly view: QueueView }> {
+  const { lockName, queue, data, giveUp } = contest;
+  for (;;) {
+    giveUp?.throwIfAborted();
+    const before = await orAbort(self.view(), giveUp);
+    checkView(before, contest);
+    const writer = firstWriter(before, self, lockName);
+    if (writer) {
+      const place = await orLeave(self.before(writer, 'upgraded', data), giveUp);
+      if (place) return { place, view: await viewFrom(place, giveUp) };
+      if (await isStill(self, writer, giveUp)) {
+        throw new LockUpgradeError(lockName, 'its numbers have run out, and others wait to write');
+      }
+      continue;
+    }
+    const { place, view } = await queue.join({ role: 'upgraded', data, ...(giveUp && { signal: giveUp }) });
+    const between = firstWriter(view, self, lockName);
+    if (!between) return { place, view };
+    await place.leave(); // A writer came first, and with it nobody can be before us who holds.
+  }
+}
+
+async function viewFrom(place: Place, giveUp: AbortSignal | undefined): Promise<QueueView> {
+  try {
+    return await orAbort(place.view(), giveUp);
+  } catch (error) {
+    void place.leave().catch(() => {});
+    throw error;
+  }
+}
+
+async function isStill(self: Place, writer: QueueEntry, giveUp: AbortSignal | undefined): Promise<boolean> {
+  const { entries } = await orAbort(self.view(), giveUp);
+  return entries.some(({ name }) => name === writer.name);
+}
+
+/** A place that comes after the wait for it was given up is left. */
+async function orLeave(
+  coming: Promise<Place | undefined>,
+  giveUp: AbortSignal | undefined,
+): Promise<Place | undefined> {
+  try {
+    return await orAbort(coming, giveUp);
+  } catch (error) {
+    coming.then((place) => place?.leave()).catch(() => {});
+    throw error;
+  }
+}
+
+/** The first who waits to write; everybody it waits for is ahead of it, and nobody else can hold. */
+function firstWriter({ entries }: QueueView, self: Place, lockName: string): QueueEntry | undefined {
+  const at = entries.findIndex(({ name }) => name === self.entry.name);
+  if (at < 0) throw new ContenderEvictedError(lockName, 'removed from the queue by someone else');
+  return entries.find(({ role }, index) => index > at && role === 'write');
+}
+
+function placeOf({ holding }: LockLease): Place {
+  return holding.grant.place!;
+}
+
+/** What the upgrade holds together with the place it stands on: neither may be lost, and that one goes last. */
+export function grantOfUpgrade(grant: Grant, standing: LockLease): Grant {
+  const { hold } = grant;
+  let stop = () => {};
+  const { beside: _, ...rest } = grant; // A reader at its spot would be one that waits.
+  return {
+    ...rest,
+    contended: false,
+    token: standing.token,
+    paths: [...standing.holding.paths, ...grant.paths],
+    hold: {
+      remainingMs: () => Math.min(hold.remainingMs(), standing.remainingMs()),
+      onEnded: (listener) => {
+        hold.onEnded(listener);
+        stop = standing.holding.onLost(listener);
+      },
+      release: () => {
+        stop();
+        hold.release();
+      },
+    },
+    leave: async ({ announce = false }) => {
+      try {
+        await grant.leave({ baton: false, announce });
+      } finally {
+        await standing.release();
+      }
+    },
+  };
+}

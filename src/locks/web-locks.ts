@@ -1,0 +1,174 @@
+import type { AuditRecord } from './audit-log.ts';
+import type { ContenderInfo, LockInfo } from './inspection.ts';
+import type { Lock } from './lock.ts';
+import { NotHolderError } from './lock-errors.ts';
+import type { LockLease } from './lock-lease.ts';
+import type { ReadWriteLock } from './read-write-lock.ts';
+
+/** Alone, or together with others who share. */
+export type LockMode = 'exclusive' | 'shared';
+
+/** How a lock is requested: what the Web Locks API takes, and two of our own. */
+export interface LockRequestOptions {
+  /** `exclusive` if left out. */
+  readonly mode?: LockMode;
+  /** Calls back with `null`, at once, if it is not free. */
+  readonly ifAvailable?: boolean;
+  /** Takes it from whoever holds it now, by force, and then waits for its turn. Leaves an audit record of each. */
+  readonly steal?: boolean;
+  /** Gives up waiting, with the signal's own reason. Does nothing once the lock is granted. */
+  readonly signal?: AbortSignal;
+  /** Gives up waiting after this long. Not in the Web Locks API. */
+  readonly timeoutMs?: number;
+  /** Why, for people who look at the queue; of a theft, for its record. Not in the Web Locks API. */
+  readonly reason?: string;
+}
+
+/** A lock that has been granted, for as long as the callback runs. */
+export interface GrantedLock {
+  readonly name: string;
+  readonly mode: LockMode;
+  /** Not in the Web Locks API: its token, its signal, guarded writes. */
+  readonly lease: LockLease;
+}
+
+/** A lock that somebody holds or waits for, anywhere. */
+export interface LockSnapshot {
+  readonly name: string;
+  readonly mode: LockMode;
+  /** The ZooKeeper session of whoever it is. */
+  readonly clientId: string;
+}
+
+/** All requests of everyone, as they were a moment ago. */
+export interface LocksSnapshot {
+  readonly held: readonly LockSnapshot[];
+  readonly pending: readonly LockSnapshot[];
+}
+
+/** What is called when the lock is granted; with `null` only if `ifAvailable` was asked for. */
+export type LockGrantedCallback<T> = (lock: GrantedLock | null) => T | Promise<T>;
+
+/** What this face needs of the locks behind it. */
+interface LocksBehind {
+  readWriteLock(name: string): ReadWriteLock;
+  inspect(name: string): Promise<LockInfo>;
+  list(): Promise<LockInfo[]>;
+  forceRelease(name: string, options: { holder: string; reason: string }): Promise<AuditRecord>;
+}
+
+/**
+ * The shape of the browser's `navigator.locks`, over all machines: `request` and `query`. A name's lock is
+ * `readWriteLock(name)`: `shared` reads, `exclusive` writes.
+ *
+ * Different from the Web Locks API, because machines fail and resources are fenced: a lock can be lost while the
+ * callback runs, and `request` rejects then; one that steals takes the lock from those who hold it, and not the turns
+ * of those who wait, whose tokens would be overtaken by its own.
+ */
+export class LockManager {
+  readonly #locks: LocksBehind;
+
+  /** @internal */
+  constructor(locks: LocksBehind) {
+    this.#locks = locks;
+  }
+
+  /**
+   * Acquires, calls back, and releases when what the callback returned has settled; resolves with that.
+   *
+   * @throws TypeError for options that contradict each other; ZK_LOCK_LOST if the lock is lost or stolen meanwhile;
+   * as `acquire` otherwise.
+   */
+  request<T>(name: string, callback: LockGrantedCallback<T>): Promise<T>;
+  request<T>(name: string, options: LockRequestOptions, callback: LockGrantedCallback<T>): Promise<T>;
+  async request<T>(
+    name: string,
+    given: LockRequestOptions | LockGrantedCallback<T>,
+    last?: LockGrantedCallback<T>,
+  ): Promise<T> {
+    const [options, callback] = typeof given === 'function' ? [{}, given] : [given, last];
+    if (typeof callback !== 'function') throw new TypeError('callback: a function is needed');
+    checkOptions(options);
+    const { mode = 'exclusive', ifAvailable = false, steal = false, signal, timeoutMs, reason } = options;
+    const sides = this.#locks.readWriteLock(name);
+    const lock: Lock<never> = mode === 'shared' ? sides.read : sides.write;
+    const waiting = {
+      ...(signal && { signal }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(reason !== undefined && { reason }),
+    };
+    if (steal) await this.#takeFromHolders(name, reason ?? 'stolen by locks.request');
+    const lease = await (ifAvailable ? lock.tryAcquire(waiting as never) : lock.acquire(waiting as never));
+    if (!lease) return callback(null);
+    try {
+      return await unlessLost(lease, Promise.resolve(callback({ name, mode, lease })));
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /** Who holds and who waits, for every name that is locked this way, here and elsewhere. Two round trips for each. */
+  async query(): Promise<LocksSnapshot> {
+    const locks = (await this.#locks.list()).filter(({ kind }) => kind === 'read-write');
+    const shown = (side: 'holders' | 'queue') =>
+      locks.flatMap((lock) =>
+        lock[side].filter(isRequest).map((contender) => snapshot(lock.name, contender)),
+      );
+    return { held: shown('holders'), pending: shown('queue') };
+  }
+
+  /** Exactly those who hold now; one that lets go meanwhile has done so by itself. */
+  async #takeFromHolders(name: string, reason: string): Promise<void> {
+    const { kind, holders } = await this.#locks.inspect(name);
+    if (kind !== 'read-write') return; // Free, or of another kind, which acquiring will say.
+    for (const { id } of holders) {
+      try {
+        await this.#locks.forceRelease(name, { holder: id, reason });
+      } catch (error) {
+        if (!(error instanceof NotHolderError)) throw error;
+      }
+    }
+  }
+}
+
+/** Rejects as soon as the lock is lost. What was called runs on, as nobody can stop it; its outcome is of no interest. */
+async function unlessLost<T>(lease: LockLease, running: Promise<T>): Promise<T> {
+  let stop = () => {};
+  const lost = new Promise<never>((_, reject) => {
+    stop = lease.holding.onLost(reject);
+  });
+  lost.catch(() => {});
+  try {
+    return await Promise.race([running, lost]);
+  } finally {
+    stop();
+    running.catch(() => {});
+  }
+}
+
+function checkOptions({ mode, ifAvailable, steal, signal, timeoutMs }: LockRequestOptions): void {
+  if (mode !== undefined && mode !== 'exclusive' && mode !== 'shared') {
+    throw new TypeError(`mode: ${JSON.stringify(mode)} given; 'exclusive' or 'shared' is needed`);
+  }
+  const contradictions: readonly [string, unknown, unknown][] = [
+    ['steal and ifAvailable', steal, ifAvailable],
+    ["steal and mode 'shared'", steal, mode === 'shared'],
+    ['ifAvailable and signal', ifAvailable, signal],
+    ['ifAvailable and timeoutMs', ifAvailable, timeoutMs !== undefined],
+  ];
+  for (const [names, one, other] of contradictions) {
+    if (one && other) throw new TypeError(`${names}: only one of them can be meant`);
+  }
+}
+
+/** An upgrade is one contender with two nodes: shown once, by the node that says how it holds. */
+function isRequest({ role, session }: ContenderInfo, _index: number, all: readonly ContenderInfo[]): boolean {
+  return (
+    role !== 'upgradable' || !all.some((other) => other.role === 'upgraded' && other.session === session)
+  );
+}
+
+function snapshot(name: string, { role, session }: ContenderInfo): LockSnapshot {
+  const mode = role === 'write' || role === 'upgraded' ? 'exclusive' : 'shared';
+  return { name, mode, clientId: BigInt.asUintN(64, session).toString(16) };
+}
