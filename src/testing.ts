@@ -2,6 +2,33 @@
 
 export type { Cancel, Clock } from './base/clock.ts';
 export { type Random, seededRandom } from './base/random.ts';
+export {
+  type Asked,
+  type ClientEnded,
+  decodeHistory,
+  encodeEvent,
+  type FaultBegan,
+  type FaultEnded,
+  type GaveUp,
+  type Granted,
+  type Healed,
+  type History,
+  type HistoryEvent,
+  type HoldMode,
+  type LockDeclared,
+  type LockRecipe,
+  type Looked,
+  type Lost,
+  type Queued,
+  type Released,
+  type ReleaseStarted,
+  type RemainingNode,
+  type Remains,
+  type RemovedByHand,
+  type Revoked,
+  type Stalled,
+  type Wrote,
+} from './testing/history.ts';
 export { MemoryQueues, MemorySession } from './testing/memory-queue.ts';
 export type {
   OrderedRefusal,
