@@ -127,9 +127,12 @@ export function endedAtMs(attempt: GrantedAttempt, lock: LockFacts): number {
   );
 }
 
-/** Until when exclusivity was promised, as far as the holder is known to have looked. */
+/** Until when exclusivity was promised, as far as the holder is known to have looked. A look that finds it over promises nothing. */
 export function leaseEndsAtMs({ granted, looks }: GrantedAttempt): number {
-  return looks.reduce((latest, look) => Math.max(latest, look.leaseEndsAtMs), granted.leaseEndsAtMs);
+  return looks.reduce(
+    (latest, look) => (look.leaseEndsAtMs > look.atMs ? Math.max(latest, look.leaseEndsAtMs) : latest),
+    granted.leaseEndsAtMs,
+  );
 }
 
 class Gathering {

@@ -577,6 +577,16 @@ const good: readonly Story[] = [
     ],
   ],
   [
+    'a holder that looks at its lease long after it is over',
+    [
+      lock('mutex'),
+      ...life('a', 'mutex', { granted: 10, token: 1, leaseEnds: 100, lost: 300 }),
+      stalled('a', 90, 300),
+      { kind: 'looked', atMs: 310, attempt: 'a', leaseEndsAtMs: 310 },
+      ...life('b', 'mutex', { granted: 130, token: 2, releaseStarted: 140 }),
+    ],
+  ],
+  [
     'a grant that was over when its process woke up, behind a later one',
     [
       lock('mutex'),
