@@ -50,7 +50,7 @@ export interface CheckOptions {
 export function tellViolation(
   { property, atMs, message, lock, attempts }: Violation,
   events: readonly HistoryEvent[],
-  aroundMs = 2_000,
+  aroundMs = 200,
 ): string {
   const involved = new Set(attempts);
   const clients = new Set<string>();
