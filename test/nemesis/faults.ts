@@ -119,7 +119,7 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
   },
   'slow-quorum': ({ ensemble }, { dice }) => {
     ensemble.links.slow(5 + (dice % 40));
-    return { target: 'servers', end: () => ensemble.links.heal() };
+    return { target: 'servers', end: () => ensemble.heal() };
   },
   // As the servers themselves do with containers that have stood empty: the next contender makes them anew.
   'delete-folders': async ({ admin }) => {
@@ -176,7 +176,7 @@ async function pausedServer(server: ZooKeeperProcess): Promise<BegunFault> {
 
 function isolated(ensemble: ZooKeeperEnsemble, server: ZooKeeperProcess): BegunFault {
   ensemble.isolate(server);
-  return { target: server.connectString, end: () => ensemble.links.heal() };
+  return { target: server.connectString, end: () => ensemble.heal() };
 }
 
 function heal(proxies: readonly FaultProxy[]): void {

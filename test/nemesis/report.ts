@@ -34,6 +34,8 @@ export function reportPage(
 interface Hold {
   readonly asked: Asked;
   granted?: Granted;
+  /** As far as it was promised. */
+  leaseEndMs: number;
   endMs?: number;
   lost: boolean;
 }
@@ -53,7 +55,7 @@ function timelineOf(events: readonly HistoryEvent[]): Record<string, unknown> {
   for (const event of events) {
     switch (event.kind) {
       case 'asked': {
-        attempts.set(event.attempt, { asked: event, lost: false });
+        attempts.set(event.attempt, { asked: event, leaseEndMs: 0, lost: false });
         const slot = slotOf(event.client);
         const before = lastLives.get(slot);
         if (before && before.client !== event.client) {
@@ -63,7 +65,10 @@ function timelineOf(events: readonly HistoryEvent[]): Record<string, unknown> {
         break;
       }
       case 'granted':
-        attempts.get(event.attempt)!.granted = event;
+        Object.assign(attempts.get(event.attempt)!, { granted: event, leaseEndMs: event.leaseEndsAtMs });
+        break;
+      case 'looked':
+        if (event.leaseEndsAtMs > event.atMs) attempts.get(event.attempt)!.leaseEndMs = event.leaseEndsAtMs;
         break;
       case 'lost': {
         const hold = attempts.get(event.attempt)!;
@@ -110,11 +115,12 @@ function timelineOf(events: readonly HistoryEvent[]): Record<string, unknown> {
         break;
     }
   }
-  const holds = [...attempts.values()].flatMap(({ asked, granted, endMs: until, lost }) => {
+  const holds = [...attempts.values()].flatMap(({ asked, granted, endMs: until, leaseEndMs, lost }) => {
     if (!granted) return [];
     const locks = asked.locks.map((lock) => LOCK_NAMES.indexOf(lock));
     const token = String(granted.token);
-    const times = [at(granted.atMs), at(until ?? granted.leaseEndsAtMs)] as const;
+    const endedMs = until ?? leaseEndMs;
+    const times = [at(granted.atMs), at(Math.min(endedMs, leaseEndMs)), at(endedMs)] as const;
     const waitedMs = Math.round(granted.atMs - asked.atMs);
     return [
       [locks, slotOf(asked.client), ...times, asked.mode, token, asked.attempt, lost ? 1 : 0, waitedMs],

@@ -1,5 +1,4 @@
 import { connect, type Socket } from 'node:net';
-import { createInterface } from 'node:readline';
 
 /** What a holder asks of the resource. */
 export interface WriteRequest {
@@ -23,7 +22,7 @@ export class ResourceClient {
 
   constructor(port: number) {
     this.#socket = connect({ host: '127.0.0.1', port, noDelay: true });
-    createInterface({ input: this.#socket }).on('line', (line) => {
+    onLines(this.#socket, (line) => {
       const { id, outcome } = JSON.parse(line) as WriteAnswer;
       this.#pending.get(id)?.(outcome);
       this.#pending.delete(id);
@@ -39,4 +38,14 @@ export class ResourceClient {
   close(): void {
     this.#socket.destroy();
   }
+}
+
+/** Calls `listener` for each whole line. The last one of a peer that was killed while it wrote is none. */
+export function onLines(socket: Socket, listener: (line: string) => void): void {
+  let rest = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) listener(line);
+  });
 }

@@ -1,9 +1,8 @@
 // What the locks protect, in a process of its own with a log of its own: one half checks tokens, the other does not.
 import { createServer } from 'node:net';
-import { createInterface } from 'node:readline';
 import { Fence, StaleTokenError } from '../../src/holdfast.ts';
 import { nowMs, Recorder } from './recorder.ts';
-import type { WriteAnswer, WriteRequest } from './resource-client.ts';
+import { onLines, type WriteAnswer, type WriteRequest } from './resource-client.ts';
 
 const recorder = new Recorder(process.argv[2]!);
 const fences = new Map<string, Fence>();
@@ -24,7 +23,7 @@ function admit({ lock, token, mode }: WriteRequest): WriteAnswer['outcome'] {
 
 const server = createServer({ noDelay: true }, (socket) => {
   socket.on('error', () => {}); // A worker was killed.
-  createInterface({ input: socket }).on('line', (line) => {
+  onLines(socket, (line) => {
     const request = JSON.parse(line) as WriteRequest;
     const outcome = admit(request);
     const { lock, token, mode, id } = request;

@@ -69,7 +69,7 @@ export async function runNemesis(options: NemesisOptions): Promise<NemesisResult
     minSessionTimeoutMs: 1_000,
   });
   await using admin = await makeScene(ensemble);
-  await using resource = await startResource(folder);
+  await using resource = await startResource(folder, failed);
   const random = seededRandom(options.seed);
   const recorder = new Recorder(join(folder, 'nemesis.jsonl'));
   const control = new Recorder(join(folder, 'nemesis.control.jsonl'));
@@ -147,7 +147,7 @@ class Run {
   /** Everything is well: all must get on, and finish, and leave nothing. */
   async end(): Promise<void> {
     const { ensemble, workers, admin } = this.#victims;
-    ensemble.links.heal();
+    ensemble.heal();
     for (const worker of workers) worker.healNetwork();
     await this.progress();
     this.#recorder.record({ kind: 'healed', atMs: nowMs() });
@@ -208,14 +208,23 @@ async function makeScene(ensemble: ZooKeeperEnsemble): Promise<ZooKeeper> {
   return connect(`${ensemble.connectString}${CHROOT}`);
 }
 
-async function startResource(folder: string): Promise<{ readonly port: number } & AsyncDisposable> {
+async function startResource(
+  folder: string,
+  failed: (failure: string) => void,
+): Promise<{ readonly port: number } & AsyncDisposable> {
   const child = startChild('./resource-process.ts', join(folder, 'resource.jsonl'));
   let port = 0;
+  const onExit = () => failed('the resource ended by itself');
+  child.once('exit', onExit);
   child.once('message', (message: { port: number }) => {
     port = message.port;
   });
   await until('the resource to listen', () => port !== 0, RECOVERY_TIMEOUT_MS);
-  return { port, [Symbol.asyncDispose]: () => killChild(child) };
+  const stop = () => {
+    child.off('exit', onExit);
+    return killChild(child);
+  };
+  return { port, [Symbol.asyncDispose]: stop };
 }
 
 function declareLocks(recorder: Recorder, control: Recorder): void {

@@ -54,7 +54,7 @@ describe('a zookeeper ensemble', () => {
     await vi.waitFor(async () => expect(await follower!.mode()).toBeUndefined(), { timeout: 10_000 });
     expect(follower!.running).toBe(true);
     expect(await ensemble.leader()).toBe(leader);
-    ensemble.links.heal();
+    ensemble.heal();
     await ensemble.waitUntilServing();
     expect((await ensemble.followers()).length).toBe(2);
   });
@@ -66,7 +66,7 @@ describe('a zookeeper ensemble', () => {
     await vi.waitFor(async () => expect(await first.mode()).toBeUndefined(), { timeout: 10_000 });
     const second = await ensemble.leader();
     expect(second).not.toBe(first);
-    ensemble.links.heal();
+    ensemble.heal();
     await ensemble.waitUntilServing();
     expect(await ensemble.leader()).toBe(second);
   });

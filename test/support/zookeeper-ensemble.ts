@@ -98,9 +98,14 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     return this.#links;
   }
 
-  /** Cuts a server off from the others, silently; clients still reach it. Until `links.heal()`. */
+  /** Cuts a server off from the others, silently; clients still reach it. Until `heal`. */
   isolate(server: ZooKeeperProcess): void {
     this.links.isolate(this.servers.indexOf(server) + 1);
+  }
+
+  /** Makes all links among the members well again; nothing to do if they are direct. */
+  heal(): void {
+    this.#links?.heal();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
