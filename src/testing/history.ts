@@ -111,7 +111,8 @@ export interface GaveUp {
   readonly kind: 'gave-up';
   readonly atMs: number;
   readonly attempt: string;
-  readonly reason: 'busy' | 'timeout' | 'aborted' | 'unreachable' | 'evicted' | 'error';
+  /** `lost` is the lease that it was to be entered within. */
+  readonly reason: 'busy' | 'timeout' | 'aborted' | 'unreachable' | 'evicted' | 'lost' | 'error';
   readonly detail?: string;
 }
 

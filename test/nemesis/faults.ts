@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FaultProxy } from '../../src/testing.ts';
 import { isServerError, type ZooKeeper } from '../../src/zookeeper.ts';
 import { until } from '../support/until.ts';
 import type { ZooKeeperEnsemble } from '../support/zookeeper-ensemble.ts';
 import type { ZooKeeperProcess } from '../support/zookeeper-process.ts';
 import type { FaultKind, PlannedFault } from './plan.ts';
 import { CONTROL_LOCK, LOCKS, STRUCK_LOCK } from './scene.ts';
-import type { Worker } from './worker.ts';
+import { healProxies, type Worker } from './worker.ts';
 
 /** What faults can strike. */
 export interface Victims {
@@ -24,7 +23,9 @@ export interface BegunFault {
 }
 
 /** Longer than any hold: who does not come to hold by then is not worth waiting for. */
-const HOLDER_TIMEOUT_MS = 10_000;
+const HOLDER_TIMEOUT_MS = 20_000;
+/** What a worker had said before it was stopped has been heard by then. */
+const MESSAGES_MS = 100;
 const BETWEEN_CUTS_MS = 40;
 
 type Begin = (victims: Victims, fault: PlannedFault) => Promise<BegunFault> | BegunFault;
@@ -42,18 +43,25 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
     return { target, end: () => startAgain(worker) };
   },
   'pause-worker': ({ workers }, { dice }) => paused([oneOf(workers, dice)]),
+  'block-worker': ({ workers }, { dice, holdMs }) => {
+    const worker = oneOf(workers, dice);
+    if (worker.running) worker.block(holdMs);
+    return { target: worker.client, end: () => {} };
+  },
   // Those in the middle of something: what they do when they wake up comes too late.
   'pause-holders': async ({ workers }) => {
     const stopped = new Set<Worker>();
     for (const lock of [STRUCK_LOCK, CONTROL_LOCK]) {
       await until(
-        `somebody to hold ${lock}`,
-        () => {
+        `somebody to be stopped while it holds ${lock}`,
+        async () => {
           const holder = workers.find((worker) => worker.holds(lock));
-          if (!holder) return false;
-          if (!holder.paused) holder.pause();
-          stopped.add(holder);
-          return true;
+          if (!holder || stopped.has(holder)) return holder !== undefined;
+          holder.pause();
+          await delay(MESSAGES_MS);
+          if (holder.holds(lock)) stopped.add(holder);
+          else holder.resume(); // It had let go by then.
+          return stopped.has(holder);
         },
         HOLDER_TIMEOUT_MS,
       );
@@ -94,14 +102,14 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
     const end = async () => {
       stop.abort();
       await cutting;
-      heal(proxies);
+      healProxies(proxies);
     };
     return { target, end };
   },
   'slice-bytes': ({ workers }, { dice }) => {
     const proxies = workers.flatMap((worker) => worker.proxies.flat());
     for (const proxy of proxies) proxy.slice(1 + (dice % 9));
-    return { target: 'all links', end: () => heal(proxies) };
+    return { target: 'all links', end: () => healProxies(proxies) };
   },
   'one-way-loss': ({ workers }, { dice }) => {
     const worker = oneOf(workers, dice);
@@ -115,7 +123,7 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
     for (const [index, proxy] of proxies.entries()) {
       proxy.delay({ toServerMs: (dice >>> (index % 7)) % 60, toClientMs: (dice >>> (index % 11)) % 90 });
     }
-    return { target: 'all links', end: () => heal(proxies) };
+    return { target: 'all links', end: () => healProxies(proxies) };
   },
   'slow-quorum': ({ ensemble }, { dice }) => {
     ensemble.links.slow(5 + (dice % 40));
@@ -177,8 +185,4 @@ async function pausedServer(server: ZooKeeperProcess): Promise<BegunFault> {
 function isolated(ensemble: ZooKeeperEnsemble, server: ZooKeeperProcess): BegunFault {
   ensemble.isolate(server);
   return { target: server.connectString, end: () => ensemble.heal() };
-}
-
-function heal(proxies: readonly FaultProxy[]): void {
-  for (const proxy of proxies) proxy.heal();
 }

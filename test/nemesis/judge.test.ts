@@ -35,6 +35,17 @@ describe('a run of the nemesis', () => {
       { ...good, verdict: { ...good.verdict, violations: [overlap] } },
       /1 violations/,
     ],
+    [
+      'an attempt ended with an error that nothing explains',
+      {
+        ...good,
+        verdict: {
+          ...good.verdict,
+          events: [{ kind: 'gave-up', atMs: 1, attempt: 'w1.1/7', reason: 'error', detail: 'TypeError: x' }],
+        },
+      },
+      /w1\.1\/7 ended with error: TypeError/,
+    ],
     ['a worker failed', { ...good, failures: ['w1.1 ended by itself'] }, /w1\.1/],
     ['it had too few faults', withCounts({ faults: 59 }), /^faults: 59, at least 60/],
     ['it had too few grants', withCounts({ grants: 3_299 }), /^grants: 3299, at least 3300/],

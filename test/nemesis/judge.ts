@@ -18,6 +18,11 @@ export function judge(
   const faults = [...failures];
   if (violations.length > 0)
     faults.push(`${violations.length} violations, the first: ${violations[0]!.message}`);
+  // Nobody removes anything by hand here, and whatever else may end an attempt has a name of its own.
+  const odd = verdict.events.find(
+    (event) => event.kind === 'gave-up' && (event.reason === 'evicted' || event.reason === 'error'),
+  );
+  if (odd?.kind === 'gave-up') faults.push(`${odd.attempt} ended with ${odd.reason}: ${odd.detail}`);
   const atLeast = (what: string, count: number, least: number) => {
     if (count < least)
       faults.push(`${what}: ${count}, at least ${least} are needed for the run to say anything`);

@@ -20,7 +20,7 @@ describe('the course of a nemesis', () => {
     expect(course[0]!.map(({ kind }) => kind)).toEqual(['pause-holders']);
     expect(course[0]![0]!.holdMs).toBeGreaterThan(2 * SESSION_TIMEOUT_MS);
     const kinds = new Set(course.flat().map(({ kind }) => kind));
-    expect(kinds.size).toBe(17);
+    expect(kinds.size).toBe(18);
   });
 
   test('strikes servers once at a time', () => {

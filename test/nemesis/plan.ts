@@ -5,6 +5,7 @@ export type FaultKind =
   | 'kill-worker'
   | 'pause-worker'
   | 'pause-holders'
+  | 'block-worker'
   | 'kill-leader'
   | 'kill-follower'
   | 'pause-leader'
@@ -52,6 +53,7 @@ const ROWS: readonly Row[] = [
   client('kill-worker', 20, 0, 0.3),
   client('pause-worker', 8, 0.5, 3),
   client('pause-holders', 7, 2.5, 3),
+  client('block-worker', 6, 0.3, 2),
   server('kill-leader', 15, 0.3, 1),
   server('kill-follower', 5, 0.3, 1),
   server('pause-leader', 8, 0.7, 2),

@@ -24,6 +24,8 @@ const SESSION_TIMEOUT_MS = 3_000;
 /** Between a fault's end and the next one there must be so many grants: everybody got on. */
 const GRANTS_BETWEEN = 20;
 const RECOVERY_TIMEOUT_MS = 60_000;
+const SERVER_TIMEOUT_MS = 30_000;
+const SERVER_TRIES_MAX = 3;
 /** How long everything is well at the end before nobody asks for anything more. */
 const CALM_MS = 3_000;
 const DRAIN_TIMEOUT_MS = 30_000;
@@ -98,13 +100,14 @@ export async function runNemesis(options: NemesisOptions): Promise<NemesisResult
   } catch (error) {
     failed(String((error as Error).stack ?? error));
   }
+  return { ...(await checkFolder(folder)), failures };
+}
+
+/** Judges the histories of a run that was kept. */
+export async function checkFolder(folder: string): Promise<Pick<NemesisResult, 'verdict' | 'control'>> {
   const histories = await readHistories(folder);
   const limits = { latenessMs: LATENESS_MS, settleMsMax: DRAIN_TIMEOUT_MS };
-  return {
-    verdict: checkHistory(histories.locks, limits),
-    control: checkHistory(histories.control, limits),
-    failures,
-  };
+  return { verdict: checkHistory(histories.locks, limits), control: checkHistory(histories.control, limits) };
 }
 
 class Run {
@@ -121,14 +124,40 @@ class Run {
 
   /** Waits until the ensemble is whole and the workers have got on. */
   async progress(): Promise<void> {
-    const { ensemble, workers } = this.#victims;
-    await ensemble.waitUntilServing(RECOVERY_TIMEOUT_MS);
+    const { workers } = this.#victims;
+    await this.#wholeEnsemble();
     const before = this.#grants();
     await until(
       `${GRANTS_BETWEEN} grants after a fault: ${before} so far, ${workers.map(({ grants }) => grants).join(' ')}`,
       () => this.#grants() >= before + GRANTS_BETWEEN,
       RECOVERY_TIMEOUT_MS,
     );
+  }
+
+  /**
+   * Waits until all servers serve. One that does not come back is killed and started again, as an operator would do:
+   * ZooKeeper 3.8 has a race that ends the thread that writes its log and leaves the rest of the server waiting for it.
+   */
+  async #wholeEnsemble(): Promise<void> {
+    const { servers } = this.#victims.ensemble;
+    for (let tries = 0; ; tries++) {
+      const serving = servers.map((server) => server.waitUntilServing(SERVER_TIMEOUT_MS));
+      const outcomes = await Promise.allSettled(serving);
+      const failure = outcomes.find((outcome) => outcome.status === 'rejected');
+      if (!failure) return;
+      if (tries === SERVER_TRIES_MAX) throw failure.reason;
+      const stuck = servers.filter((_, index) => outcomes[index]!.status === 'rejected');
+      const atMs = nowMs();
+      for (const server of stuck) {
+        await server.kill();
+        await server.start();
+      }
+      const target = stuck.map(({ connectString }) => connectString).join(' ');
+      const fault = `f${++this.#faultCount}`;
+      this.#log(`${fault} restart-stuck-server ${target}`);
+      this.#recorder.record({ kind: 'fault-began', atMs, fault, what: 'restart-stuck-server', target });
+      this.#recorder.record({ kind: 'fault-ended', atMs: nowMs(), fault });
+    }
   }
 
   async faults(

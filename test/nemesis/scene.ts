@@ -25,7 +25,11 @@ export type WorkerReport =
   | { readonly kind: 'failed'; readonly error: string };
 
 /** What the nemesis asks of a worker that runs. */
-export type WorkerCommand = 'drain' | 'close';
+export type WorkerCommand =
+  | { readonly kind: 'drain' }
+  | { readonly kind: 'close' }
+  /** To keep its event loop busy: unlike a stop, sockets fill up and timers are all late at once. */
+  | { readonly kind: 'block'; readonly forMs: number };
 
 /** All locks of a run. */
 export const LOCKS: Readonly<Record<string, { readonly recipe: LockRecipe; readonly permits?: number }>> = {

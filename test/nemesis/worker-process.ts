@@ -62,13 +62,18 @@ const tasks = holdfasts.flatMap((holdfast) => [
 for (const task of tasks) task.catch(fail);
 
 process.on('message', (command: WorkerCommand) => {
-  if (command === 'drain') {
-    drain.abort();
-    Promise.all(tasks).then(() => report({ kind: 'drained' }), fail);
-  } else {
-    recorder.record({ kind: 'ended', atMs: nowMs(), client, how: 'closed' });
-    control.record({ kind: 'ended', atMs: nowMs(), client, how: 'closed' });
-    Promise.all(holdfasts.map((holdfast) => holdfast.close())).then(() => process.exit(0), fail);
+  switch (command.kind) {
+    case 'drain':
+      drain.abort();
+      Promise.all(tasks).then(() => report({ kind: 'drained' }), fail);
+      return;
+    case 'close':
+      recorder.record({ kind: 'ended', atMs: nowMs(), client, how: 'closed' });
+      control.record({ kind: 'ended', atMs: nowMs(), client, how: 'closed' });
+      Promise.all(holdfasts.map((holdfast) => holdfast.close())).then(() => process.exit(0), fail);
+      return;
+    case 'block':
+      for (const endMs = nowMs() + command.forMs; nowMs() < endMs; );
   }
 });
 report({ kind: 'ready' });

@@ -117,7 +117,8 @@ export class Worker implements AsyncDisposable {
   }
 
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    if (!this.#child) return;
+    this.#child.kill('SIGSTOP');
     this.#paused = true;
   }
 
@@ -126,9 +127,14 @@ export class Worker implements AsyncDisposable {
     this.#paused = false;
   }
 
+  /** Keeps its event loop busy. */
+  block(forMs: number): void {
+    this.#command({ kind: 'block', forMs });
+  }
+
   /** Makes no new attempts; resolves when those under way are over. */
   async drain(timeoutMs: number): Promise<void> {
-    this.#command('drain');
+    this.#command({ kind: 'drain' });
     await until(`${this.client} to be done`, () => this.#drained, timeoutMs);
   }
 
@@ -136,18 +142,14 @@ export class Worker implements AsyncDisposable {
   async close(): Promise<void> {
     const child = this.#child;
     if (!child) return;
-    this.#command('close');
+    this.#command({ kind: 'close' });
     this.#forget();
     await exitOf(child);
   }
 
-  /** Makes its network well again. What has lost bytes is closed: nothing can go on behind a gap. */
+  /** Makes its network well again. */
   healNetwork(): void {
-    for (const proxy of this.proxies.flat()) {
-      const { dropped } = proxy.faults;
-      if (dropped['to-server'] || dropped['to-client']) proxy.resetAll();
-      proxy.heal();
-    }
+    healProxies(this.proxies.flat());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -176,5 +178,14 @@ export class Worker implements AsyncDisposable {
     this.#grantsBefore += this.#grantsNow;
     this.#grantsNow = 0;
     this.#holds.clear();
+  }
+}
+
+/** Makes links well again. Connections that have lost bytes are closed: nothing can go on behind a gap. */
+export function healProxies(proxies: readonly FaultProxy[]): void {
+  for (const proxy of proxies) {
+    const { dropped } = proxy.faults;
+    if (dropped['to-server'] || dropped['to-client']) proxy.resetAll();
+    proxy.heal();
   }
 }

@@ -6,6 +6,7 @@ import {
   LockLostError,
   LockTimeoutError,
   LockUnreachableError,
+  ZkError,
 } from '../../src/holdfast.ts';
 import type { GaveUp, Random } from '../../src/testing.ts';
 import { ControlLock } from './control-lock.ts';
@@ -16,6 +17,8 @@ import { CONTROL_LOCK, STRUCK_LOCK, WISHES, type Wish } from './scene.ts';
 /** How often a holder of the fenced locks writes, at most, before it lets go. */
 const WRITES_MAX = 3;
 const LOOK_INTERVAL_MS = 200;
+const REVOKE_ONE_IN = 50;
+const REVOKED_LOCKS = ['a', 'rw', 's', 'x', 'l1'];
 /** The control promises to hold until it lets go, which is what is wrong with it. */
 const FOR_EVER_MS = 2 ** 52;
 
@@ -65,8 +68,8 @@ export async function workOnControl(holdfast: Holdfast, place: Workplace): Promi
       control.record({ kind: 'granted', atMs, attempt, token, leaseEndsAtMs: atMs + FOR_EVER_MS });
       place.holding(CONTROL_LOCK, true);
       await delay(20 + (random.u32() % 100));
-      await resource.write(CONTROL_LOCK, token, 'write');
       place.holding(CONTROL_LOCK, false);
+      await resource.write(CONTROL_LOCK, token, 'write');
       control.record({ kind: 'release-started', atMs: nowMs(), attempt });
       await lock.release();
       control.record({ kind: 'released', atMs: nowMs(), attempt });
@@ -90,21 +93,28 @@ class Task {
 
   async round(): Promise<void> {
     const { random, recorder } = this.#place;
+    if (random.u32() % REVOKE_ONE_IN === 0) await this.#revoke();
     const wish = this.#wishes[random.u32() % this.#wishes.length]!;
     const attempt = `${this.#place.client}/${++attemptCount}`;
     const lease = await this.#acquire(wish, attempt);
     if (!lease) return;
-    const struck = wish.locks.includes(STRUCK_LOCK);
-    if (struck) this.#place.holding(STRUCK_LOCK, true);
     const stop = this.#attend(wish, attempt, lease);
     await this.#write(wish, attempt, lease);
     const read = wish.downgrade && (await this.#downgrade(wish, attempt, lease));
-    if (struck) this.#place.holding(STRUCK_LOCK, false);
     recorder.record({ kind: 'release-started', atMs: nowMs(), attempt });
     await lease.release();
     recorder.record({ kind: 'released', atMs: nowMs(), attempt });
     stop();
     await read?.();
+  }
+
+  /** Asks whoever holds to let go. It tells nobody that it has lost anything. */
+  async #revoke(): Promise<void> {
+    const { random } = this.#place;
+    const lock = REVOKED_LOCKS[random.u32() % REVOKED_LOCKS.length]!;
+    await this.#holdfast.revoke(lock).catch((error: unknown) => {
+      if (!(error instanceof ZkError)) throw error; // No server, for the moment.
+    });
   }
 
   async #acquire(wish: Wish, attempt: string): Promise<LockLease | undefined> {
@@ -182,13 +192,16 @@ class Task {
     };
   }
 
-  /** The last write comes just before the release: who is stopped while it holds has one left to make when it wakes. */
+  /** Said to hold until just before its last write: who is stopped till then has one left to make when it wakes. */
   async #write(wish: Wish, attempt: string, lease: LockLease): Promise<void> {
     const { random, resource } = this.#place;
+    const struck = wish.locks.includes(STRUCK_LOCK);
+    if (struck) this.#place.holding(STRUCK_LOCK, true);
     const writes = 1 + (random.u32() % WRITES_MAX);
     const holdMsMax = wish.holdMsMax ?? (random.u32() % 10 === 0 ? 150 : 12);
     for (let count = 0; count < writes; count++) {
       await this.#hold(attempt, lease, random.u32() % holdMsMax);
+      if (struck && count === writes - 1) this.#place.holding(STRUCK_LOCK, false);
       if (!wish.fenced) continue;
       const mode = wish.mode === 'read' ? 'read' : 'write';
       await Promise.all(wish.locks.map((lock) => resource.write(lock, lease.token, mode)));
@@ -226,7 +239,7 @@ class Task {
         kind: 'gave-up',
         atMs: nowMs(),
         attempt,
-        reason: reasonOf(error),
+        reason: error instanceof LockLostError ? 'lost' : reasonOf(error),
         detail: String(error),
       });
       return undefined;
