@@ -2,6 +2,35 @@
 
 export type { Cancel, Clock } from './base/clock.ts';
 export { type Random, seededRandom } from './base/random.ts';
+export { MalformedHistoryError } from './testing/attempts.ts';
+export { checkHistory, type HistoryCounts, type Verdict } from './testing/checker.ts';
+export {
+  type Asked,
+  type ClientEnded,
+  decodeHistory,
+  encodeEvent,
+  type FaultBegan,
+  type FaultEnded,
+  type GaveUp,
+  type Granted,
+  type Healed,
+  type History,
+  type HistoryEvent,
+  type HoldMode,
+  type LockDeclared,
+  type LockRecipe,
+  type Looked,
+  type Lost,
+  type Queued,
+  type Released,
+  type ReleaseStarted,
+  type RemainingNode,
+  type Remains,
+  type RemovedByHand,
+  type Revoked,
+  type Stalled,
+  type Wrote,
+} from './testing/history.ts';
 export { MemoryQueues, MemorySession } from './testing/memory-queue.ts';
 export type {
   OrderedRefusal,
@@ -20,4 +49,5 @@ export {
   FaultProxy,
   type Faults,
 } from './testing/tcp-fault-proxy.ts';
+export { type CheckOptions, type Property, tellViolation, type Violation } from './testing/violation.ts';
 export { VirtualClock } from './testing/virtual-clock.ts';

@@ -1,6 +1,7 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { isInterrupted } from '../queue/settled-writes.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import type { AcquireOptions } from './lock.ts';
@@ -108,7 +109,7 @@ export class LeaderElection extends QueueLock {
         stop = looked.stop;
       } catch (error) {
         if (signal?.aborted) looking.then((late) => late.stop()).catch(() => {}); // Its watch is still to come.
-        if (error instanceof SessionLostError) continue;
+        if (error instanceof SessionLostError || isInterrupted(error)) continue;
         throw error;
       }
       try {

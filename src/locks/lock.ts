@@ -215,13 +215,16 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const { clock } = this.context;
     const giveUp = new GiveUp(clock, options, () => this.#timedOut(options.timeoutMs!));
     try {
-      const grant = await contend(giveUp.signal);
-      if (grant && giveUp.isDue) {
+      for (;;) {
+        const grant = await contend(giveUp.signal);
+        if (!grant) return undefined;
+        const over = grant.hold.remainingMs() === 0;
+        if (!over && !giveUp.isDue) return this.leaseOf(grant, clock.nowMs() - startedAtMs);
         grant.hold.release();
         void grant.leave({ baton: false }).catch(() => {});
-        throw this.#timedOut(options.timeoutMs!);
+        if (giveUp.isDue) throw this.#timedOut(options.timeoutMs!);
+        // Granted, and lost to a stall before anyone was told: as with a session that is lost while waiting, once more.
       }
-      return grant && this.leaseOf(grant, clock.nowMs() - startedAtMs);
     } catch (error) {
       throw this.#explained(error);
     } finally {

@@ -1,8 +1,11 @@
+import { SessionLostError } from '../protocol/errors.ts';
+import type { Place } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
 import { type Grant, grantOf } from './grant.ts';
 import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { LockLostError } from './lock-errors.ts';
 import type { LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { reading, writing } from './turn.ts';
@@ -153,12 +156,14 @@ export class ReadLock extends QueueLock {
 
   /** A reader at the other's own spot: nobody can come in between, and none of those ahead of it is left. */
   async #besideOf(beside: NonNullable<Grant['beside']>, options: AcquireOptions): Promise<Grant> {
-    const place = await beside('read', this.describe(options));
+    let place: Place | undefined;
     try {
+      place = await beside('read', this.describe(options));
       return grantOf(place, await holdOf(place, options.signal), false);
     } catch (error) {
-      void place.leave().catch(() => {});
-      throw error;
+      void place?.leave().catch(() => {});
+      if (!(error instanceof SessionLostError)) throw error;
+      throw new LockLostError(this.name, 'its session has ended', { cause: error }); // The writer's, with its spot.
     }
   }
 }

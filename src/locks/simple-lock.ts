@@ -2,7 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
 import { uuidOf } from '../queue/entry-name.ts';
-import { isInterrupted } from '../queue/settled-writes.ts';
+import { isInterrupted, untilAnswered } from '../queue/settled-writes.ts';
 import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
@@ -42,7 +42,8 @@ export class SimpleLock extends Lock {
         if (grant) return grant;
         await this.#untilGone(giveUp);
       } catch (error) {
-        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+        const again = error instanceof SessionLostError || isInterrupted(error);
+        if (!again || giveUp?.aborted) throw error;
       }
     }
   }
@@ -52,7 +53,7 @@ export class SimpleLock extends Lock {
     giveUp: AbortSignal | undefined,
   ): Promise<Grant | undefined> {
     const { zk } = this.context;
-    const stat = await zk.exists(this.#path, giveUp ? { signal: giveUp } : {});
+    const stat = await untilAnswered(() => zk.exists(this.#path, giveUp ? { signal: giveUp } : {}));
     if (stat) return this.#checkKind(stat.ephemeralOwner);
     return this.#take(options, giveUp);
   }
@@ -93,7 +94,7 @@ export class SimpleLock extends Lock {
       } catch (error) {
         if (isServerError(error, 'no-node')) {
           const acl = store.folderAcl && { acl: store.folderAcl };
-          await zk.ensurePath(this.context.root, { mode: 'container', session, ...acl });
+          await untilAnswered(() => zk.ensurePath(this.context.root, { mode: 'container', session, ...acl }));
         } else if (isServerError(error, 'node-exists')) {
           return undefined;
         } else if (isInterrupted(error)) {

@@ -36,7 +36,7 @@ export class ZooKeeperQueue implements LockQueue {
   }
 
   view(options: { readonly signal?: AbortSignal } = {}): Promise<QueueView> {
-    return this.viewIn(undefined, options);
+    return untilAnswered(() => this.viewIn(undefined, options));
   }
 
   /** The queue as this session sees it; an absent folder is an empty queue. */
@@ -195,7 +195,8 @@ class Entrance {
             if (!isInterrupted(error)) throw error;
             return untilAnswered(() => this.#store.zk.children(queue.path, { session: this.#session }));
           });
-          return queue.read(await listed, this.#session);
+          const names = await listed;
+          return untilAnswered(() => queue.read(names, this.#session));
         }),
       );
       return places.map(([place, ...others], index) => ({ place: place!, others, view: views[index]! }));

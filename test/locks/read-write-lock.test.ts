@@ -1,6 +1,6 @@
-import { describe, expect } from 'vitest';
-import { LockTimeoutError } from '../../src/holdfast.ts';
-import { seededRandom } from '../../src/testing.ts';
+import { describe, expect, test } from 'vitest';
+import { connect, LockTimeoutError } from '../../src/holdfast.ts';
+import { seededRandom, startTestServer } from '../../src/testing.ts';
 import { everyBackend, onEveryLockBackend } from '../support/lock-backends.ts';
 import { turns, Witness } from '../support/witness.ts';
 
@@ -180,3 +180,16 @@ describe('a read-write lock', () => {
 async function untilLog(log: readonly string[], line: string): Promise<void> {
   while (!log.includes(line)) await turns(1);
 }
+
+describe('a writer that goes on as a reader', () => {
+  // Found by the nemesis: what it ended with was the session's error, not the lock's.
+  test('when its session ends is told that the lock is lost', async () => {
+    await using server = await startTestServer();
+    await using holdfast = await connect({ servers: server.connectString });
+    const lock = holdfast.readWriteLock('rw');
+    const lease = await lock.write.acquire();
+    const downgrading = lock.downgrade(lease);
+    server.expireSession(holdfast.zk.session.id);
+    await expect(downgrading).rejects.toMatchObject({ code: 'ZK_LOCK_LOST', lockName: 'rw' });
+  });
+});

@@ -14,7 +14,7 @@ export interface EnsembleOptions extends ZooKeeperOptions {
   readonly initLimitTicks?: number;
   /** Ticks a follower may be out of touch with the leader before it gives up on it. */
   readonly syncLimitTicks?: number;
-  /** Whether `isolate` is going to be used: the servers then reach each other through proxies. */
+  /** Whether members talk to each other through proxies, so that `isolate` can cut them off. */
   readonly severable?: boolean;
 }
 
@@ -36,22 +36,16 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
       const [clientPort, quorumPort, electionPort] = ports.slice(index * PORTS_PER_SERVER);
       return { id: index + 1, clientPort: clientPort!, quorumPort: quorumPort!, electionPort: electionPort! };
     });
-    const links = severable ? await QuorumLinks.between(members) : undefined;
-    const servers = members.map((self) => {
-      const seen = links?.asSeenBy(self, members) ?? members;
-      return ZooKeeperProcess.create(serverOptions, { self, members: seen, initLimitTicks, syncLimitTicks });
-    });
+    const links = severable ? await QuorumLinks.among(members) : undefined;
+    const servers = members.map((self) =>
+      ZooKeeperProcess.create(serverOptions, {
+        self,
+        members: links?.membersAsSeenBy(self) ?? members,
+        initLimitTicks,
+        syncLimitTicks,
+      }),
+    );
     return new ZooKeeperEnsemble(await Promise.all(servers), links);
-  }
-
-  /** Cuts a server off from the other two, until `heal`; its clients still reach it. Needs `severable`. */
-  isolate(server: ZooKeeperProcess): void {
-    if (!this.#links) throw new Error('this ensemble was not started severable');
-    this.#links.isolate(this.servers.indexOf(server) + 1);
-  }
-
-  heal(): void {
-    this.#links?.heal();
   }
 
   /** All three servers, for a client that may use any of them. */
@@ -96,6 +90,22 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
   async followers(): Promise<ZooKeeperProcess[]> {
     const modes = await Promise.all(this.servers.map((server) => server.mode()));
     return this.servers.filter((_, index) => modes[index] === 'follower');
+  }
+
+  /** The links among the members, of an ensemble made `severable`. */
+  get links(): QuorumLinks {
+    if (!this.#links) throw new Error('the members of this ensemble talk directly: make it severable');
+    return this.#links;
+  }
+
+  /** Cuts a server off from the others, silently; clients still reach it. Until `heal`. */
+  isolate(server: ZooKeeperProcess): void {
+    this.links.isolate(this.servers.indexOf(server) + 1);
+  }
+
+  /** Makes all links among the members well again; nothing to do if they are direct. */
+  heal(): void {
+    this.#links?.heal();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
