@@ -36,6 +36,8 @@ export interface HoldfastOptions extends ConnectOptions {
   readonly acl?: readonly AclEntry[];
   /** The same for the folders that are made on demand. Deleting a contender is checked here. */
   readonly folderAcl?: readonly AclEntry[];
+  /** For simulations: the process that contenders say they are of. */
+  readonly process?: { readonly host: string; readonly pid: number };
 }
 
 /**
@@ -77,16 +79,19 @@ export class Holdfast implements AsyncDisposable {
     this.zk = zk;
     const log = options.log ?? silentLog;
     const { app = programName(), labels, acl, folderAcl } = options;
-    const owner = { host: hostname(), pid: process.pid, app, ...(labels && { labels }) };
+    const { host, pid } = options.process ?? { host: hostname(), pid: process.pid };
+    const owner = { host, pid, app, ...(labels && { labels }) };
+    const clock = options.clock ?? systemClock;
     this.#context = {
       zk,
-      clock: options.clock ?? systemClock,
+      clock,
       log,
       root,
       owner,
       describeOwner: ownerEncoder(owner),
       store: {
         zk,
+        clock,
         random: options.random ?? systemRandom,
         batonFolder,
         entryAcl: acl,

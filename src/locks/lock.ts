@@ -5,7 +5,7 @@ import { isServerError, SessionLostError, UnreachableError } from '../protocol/e
 import { GiveUp, type WaitOptions } from './give-up.ts';
 import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
-import { LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
+import { LockLostError, LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
 import type { Turn } from './turn.ts';
 
@@ -133,14 +133,19 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   /** @internal */
   protected leaseOf(grant: Grant, waitedMs: number): LockLease {
     const { context, name, events } = this;
-    const holding: Holding = new Holding(context, grant, {
-      name,
-      events,
-      onEnd: () => void this.#holdings.delete(holding),
-    });
-    this.#holdings.add(holding);
+    if (grant.hold.remainingMs() <= 0) {
+      // It has ended before anyone could be told: nobody would leave.
+      grant.hold.release();
+      void grant.leave({ baton: false }).catch(() => {});
+      throw new LockLostError(name, 'its lease has ended');
+    }
+    let holding: Holding | undefined;
+    // One whose node is gone already ends before it is made.
+    const onEnd = () => void (holding && this.#holdings.delete(holding));
+    holding = new Holding(context, grant, { name, events, onEnd });
     const lease = this.makeLease(holding);
     holding.assertHeld(); // Never hand out what is lost already.
+    this.#holdings.add(holding);
     events.emit('lockAcquired', { lease, waitedMs });
     return lease;
   }

@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts';
 import type { Random } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
@@ -5,6 +6,7 @@ import type { ZooKeeper } from '../client/zookeeper.ts';
 /** What the queues of one client share. */
 export interface QueueStore {
   readonly zk: ZooKeeper;
+  readonly clock: Clock;
   readonly random: Random;
   /**
    * Where batons appear for a moment: outside every lock's folder, so that no number moves there. Made on demand with

@@ -1,3 +1,5 @@
+import { sleep } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { ClosedError, ConnectionLossError, isServerError, SessionLostError } from '../protocol/errors.ts';
@@ -39,13 +41,47 @@ export async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Deletes a node of this session's for sure; that it is gone already is fine. */
-export function deleteForSure(zk: ZooKeeper, path: string, session: Session): Promise<void> {
-  return untilSettled(async () => {
+/** How soon a server that takes no writes is asked again. */
+const READ_ONLY_RETRY_MS = 1_000;
+
+/**
+ * Asks again while the server takes no writes, its disk being full or its quorum away. For what cannot be left open:
+ * an entry that is not removed, or not known to be there, would stay in everybody's way for as long as the session.
+ */
+export async function untilWritable<T>(
+  { clock }: { readonly clock: Clock },
+  session: Session,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
     try {
-      await zk.delete(path, { session });
+      return await attempt();
+    } catch (error) {
+      if (!isServerError(error, 'not-read-only')) throw error;
+    }
+    await sleep(clock, READ_ONLY_RETRY_MS, session.lost).catch(() => {}); // The attempt will say that it is over.
+  }
+}
+
+/**
+ * Deletes a node of this session's for sure; that it is gone already is fine. With a `czxid`, where others may make a
+ * node of this name: what an unanswered request has deleted may be theirs by now, and is looked at before it is repeated.
+ */
+export function deleteForSure(
+  store: { readonly zk: ZooKeeper; readonly clock: Clock },
+  path: string,
+  session: Session,
+  czxid?: bigint,
+): Promise<void> {
+  let asked = false;
+  const removing = async () => {
+    if (asked && czxid !== undefined && (await store.zk.exists(path, { session }))?.czxid !== czxid) return;
+    asked = true;
+    try {
+      await store.zk.delete(path, { session });
     } catch (error) {
       if (!isServerError(error, 'no-node')) throw error;
     }
-  });
+  };
+  return untilWritable(store, session, () => untilSettled(removing));
 }

@@ -22,6 +22,7 @@ import {
   isSessionOver,
   untilAnswered,
   untilSettled,
+  untilWritable,
 } from './settled-writes.ts';
 
 /** What anyone may write into a holder's node to ask for the lock, as Curator's `Revoker` does. */
@@ -34,6 +35,8 @@ interface PlaceFacts {
   readonly session: Session;
   /** What the node says of its owner. */
   readonly data: string;
+  /** Others make nodes of this name too, when it is free. */
+  readonly nameIsShared?: boolean;
 }
 
 /** What a place needs of its queue. */
@@ -230,11 +233,12 @@ export class ZooKeeperPlace implements Place {
     this.#hold?.release();
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
-    const { zk } = this.#store;
     const { session } = this.#facts;
     if (this.lost.aborted) return;
     if (baton && !this.#accompanied && (await this.#passBaton())) return;
-    await deleteForSure(zk, this.path, session);
+    if (!this.#facts.nameIsShared) return deleteForSure(this.#store, this.path, session);
+    // What is there after it was removed by someone else is not ours.
+    if (!this.#evicted) await deleteForSure(this.#store, this.path, session, this.token);
   }
 
   /** False if it could not be done this way; nothing has happened then. */
@@ -243,7 +247,7 @@ export class ZooKeeperPlace implements Place {
     const { session } = this.#facts;
     const batonPath = this.#batonOf(this.entry);
     let done = true;
-    await untilSettled(async () => {
+    const passing = async () => {
       try {
         await zk.multi([ops.create(batonPath), ops.delete(batonPath), ops.delete(this.path)], { session });
       } catch (error) {
@@ -252,7 +256,8 @@ export class ZooKeeperPlace implements Place {
         if (error.index === 0 && error.condition === 'no-node') this.#makeBatonFolder();
         done = error.index === 2 && error.condition === 'no-node';
       }
-    });
+    };
+    await untilWritable(this.#store, session, () => untilSettled(passing));
     return done;
   }
 

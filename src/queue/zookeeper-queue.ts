@@ -5,7 +5,7 @@ import { isServerError } from '../protocol/errors.ts';
 import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
 import type { Joined, JoinRequest, LockQueue, QueueEntry, QueueView } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
-import { deleteForSure, isInterrupted, untilAnswered } from './settled-writes.ts';
+import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 /** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
@@ -139,7 +139,7 @@ class Entrance {
           if (!foldersMissing) await this.#request.beforeFolders?.();
           foldersMissing = true;
         } else if (isInterrupted(error)) {
-          const found = await this.#find();
+          const found = await untilWritable(this.#store, this.#session, () => this.#find());
           if (found) return this.#entered(found, this.#list());
         } else {
           throw error;
@@ -216,7 +216,7 @@ class Entrance {
         });
         if (mine.length === this.#prefixes.length) return inQueueOrder(mine, this.#prefixes);
         // A ghost of an older session, or what is left of ours: never to be won on.
-        await Promise.all(paths.map((path) => deleteForSure(zk, path, session)));
+        await Promise.all(paths.map((path) => deleteForSure(this.#store, path, session)));
         return undefined;
       } catch (error) {
         if (!isInterrupted(error)) throw error;

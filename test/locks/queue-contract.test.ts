@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
 import { systemRandom } from '../../src/base/random.ts';
 import type { LockQueue, Place } from '../../src/queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../../src/queue/zookeeper-queue.ts';
@@ -42,7 +43,12 @@ async function onZooKeeper(embedded: boolean): Promise<World> {
   return {
     queue: (participant) =>
       new ZooKeeperQueue(
-        { zk: clients[participant]!, random: systemRandom, batonFolder: '/holdfast/batons' },
+        {
+          zk: clients[participant]!,
+          clock: systemClock,
+          random: systemRandom,
+          batonFolder: '/holdfast/batons',
+        },
         FOLDER,
       ),
     remove: (place) => admin.delete(`${path}${place.path}`),
