@@ -2,6 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 /** Somebody else's suite, two minutes long, most of which it waits: by itself, since it has races under load. */
 const KAZOO_SUITE = 'test/foreign-clients/kazoo-suite.test.ts';
+/** By itself too: processes that are not run for want of a core would be one more fault. */
+const NEMESIS = 'test/nemesis/nemesis.test.ts';
 const common = { pool: 'forks' as const, restoreMocks: true };
 
 /** One project per suite of docs/testing.md; the servers are started once for all of them. */
@@ -17,13 +19,14 @@ export default defineConfig({
           ...common,
           name: 'servers',
           include: ['test/**/*.test.ts'],
-          exclude: [KAZOO_SUITE],
+          exclude: [KAZOO_SUITE, NEMESIS],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
         },
       },
       { extends: true, test: { ...common, name: 'kazoo', include: [KAZOO_SUITE] } },
+      { extends: true, test: { ...common, name: 'nemesis', include: [NEMESIS] } },
     ],
   },
 });

@@ -2,6 +2,8 @@
 
 export type { Cancel, Clock } from './base/clock.ts';
 export { type Random, seededRandom } from './base/random.ts';
+export { MalformedHistoryError } from './testing/attempts.ts';
+export { checkHistory, type HistoryCounts, type Verdict } from './testing/checker.ts';
 export {
   type Asked,
   type ClientEnded,
@@ -47,4 +49,5 @@ export {
   FaultProxy,
   type Faults,
 } from './testing/tcp-fault-proxy.ts';
+export { type CheckOptions, type Property, tellViolation, type Violation } from './testing/violation.ts';
 export { VirtualClock } from './testing/virtual-clock.ts';

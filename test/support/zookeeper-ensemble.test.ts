@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { sharedEnsemble } from './shared-servers.ts';
-import { startEnsemble } from './zookeeper-ensemble.ts';
+import { startEnsemble, ZooKeeperEnsemble } from './zookeeper-ensemble.ts';
 import { fourLetterWord } from './zookeeper-process.ts';
 
 describe('a zookeeper ensemble', () => {
@@ -44,6 +44,36 @@ describe('a zookeeper ensemble', () => {
     await expect(ensemble.leader(100)).rejects.toThrow('no single leader after 100 ms');
     await ensemble.start();
     await ensemble.waitUntilServing();
+  });
+
+  test('goes on without a follower that is cut off, which stops serving, and takes it back', async () => {
+    await using ensemble = await startEnsemble({ tickTimeMs: 200, syncLimitTicks: 2, severable: true });
+    const leader = await ensemble.leader();
+    const [follower] = await ensemble.followers();
+    ensemble.isolate(follower!);
+    await vi.waitFor(async () => expect(await follower!.mode()).toBeUndefined(), { timeout: 10_000 });
+    expect(follower!.running).toBe(true);
+    expect(await ensemble.leader()).toBe(leader);
+    ensemble.links.heal();
+    await ensemble.waitUntilServing();
+    expect((await ensemble.followers()).length).toBe(2);
+  });
+
+  test('elects another leader when that one is cut off, which stops leading, and takes it back', async () => {
+    await using ensemble = await startEnsemble({ tickTimeMs: 200, syncLimitTicks: 2, severable: true });
+    const first = await ensemble.leader();
+    ensemble.isolate(first);
+    await vi.waitFor(async () => expect(await first.mode()).toBeUndefined(), { timeout: 10_000 });
+    const second = await ensemble.leader();
+    expect(second).not.toBe(first);
+    ensemble.links.heal();
+    await ensemble.waitUntilServing();
+    expect(await ensemble.leader()).toBe(second);
+  });
+
+  test('cuts nobody off whose links are direct', async () => {
+    await using ensemble = await ZooKeeperEnsemble.create();
+    expect(() => ensemble.isolate(ensemble.servers[0]!)).toThrow('make it severable');
   });
 
   test('is shared by all tests', async () => {

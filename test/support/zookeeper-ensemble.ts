@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePorts } from './free-port.ts';
+import { QuorumLinks } from './quorum-links.ts';
 import { type QuorumMember, type ZooKeeperOptions, ZooKeeperProcess } from './zookeeper-process.ts';
 
 const SERVER_COUNT = 3;
@@ -13,28 +14,38 @@ export interface EnsembleOptions extends ZooKeeperOptions {
   readonly initLimitTicks?: number;
   /** Ticks a follower may be out of touch with the leader before it gives up on it. */
   readonly syncLimitTicks?: number;
+  /** Whether members talk to each other through proxies, so that `isolate` can cut them off. */
+  readonly severable?: boolean;
 }
 
 /** Three real ZooKeeper servers that elect a leader. */
 export class ZooKeeperEnsemble implements AsyncDisposable {
   readonly servers: readonly ZooKeeperProcess[];
+  readonly #links: QuorumLinks | undefined;
 
-  private constructor(servers: readonly ZooKeeperProcess[]) {
+  private constructor(servers: readonly ZooKeeperProcess[], links: QuorumLinks | undefined) {
     this.servers = servers;
+    this.#links = links;
   }
 
   /** Writes the configuration of three servers without starting them. */
   static async create(options: EnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
-    const { initLimitTicks = 10, syncLimitTicks = 4, ...serverOptions } = options;
+    const { initLimitTicks = 10, syncLimitTicks = 4, severable = false, ...serverOptions } = options;
     const ports = await freePorts(SERVER_COUNT * PORTS_PER_SERVER);
     const members = Array.from({ length: SERVER_COUNT }, (_, index): QuorumMember => {
       const [clientPort, quorumPort, electionPort] = ports.slice(index * PORTS_PER_SERVER);
       return { id: index + 1, clientPort: clientPort!, quorumPort: quorumPort!, electionPort: electionPort! };
     });
+    const links = severable ? await QuorumLinks.among(members) : undefined;
     const servers = members.map((self) =>
-      ZooKeeperProcess.create(serverOptions, { self, members, initLimitTicks, syncLimitTicks }),
+      ZooKeeperProcess.create(serverOptions, {
+        self,
+        members: links?.membersAsSeenBy(self) ?? members,
+        initLimitTicks,
+        syncLimitTicks,
+      }),
     );
-    return new ZooKeeperEnsemble(await Promise.all(servers));
+    return new ZooKeeperEnsemble(await Promise.all(servers), links);
   }
 
   /** All three servers, for a client that may use any of them. */
@@ -81,8 +92,20 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     return this.servers.filter((_, index) => modes[index] === 'follower');
   }
 
+  /** The links among the members, of an ensemble made `severable`. */
+  get links(): QuorumLinks {
+    if (!this.#links) throw new Error('the members of this ensemble talk directly: make it severable');
+    return this.#links;
+  }
+
+  /** Cuts a server off from the others, silently; clients still reach it. Until `links.heal()`. */
+  isolate(server: ZooKeeperProcess): void {
+    this.links.isolate(this.servers.indexOf(server) + 1);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.servers.map((server) => server[Symbol.asyncDispose]()));
+    await this.#links?.[Symbol.asyncDispose]();
   }
 }
 
