@@ -1,10 +1,13 @@
 // The clients under one face. Each is used as its own documentation says.
 import { createRequire } from 'node:module';
-import { connect } from 'holdfast/zookeeper';
+import { connect, ops } from 'holdfast/zookeeper';
+import { countingSocket } from './counting-socket.ts';
 
 export interface BenchClient {
   get(path: string): Promise<unknown>;
   set(path: string): Promise<unknown>;
+  /** That many reads that are wanted together, in the best way the client has for it. */
+  getMany(path: string, count: number): Promise<unknown>;
   /** An exists-watch on an absent node. */
   watch(path: string): Promise<unknown>;
 }
@@ -22,6 +25,7 @@ export const clients = {
     return {
       get: (path) => zk.get(path),
       set: (path) => zk.set(path, DATA),
+      getMany: (path, count) => zk.multiRead(Array.from({ length: count }, () => ops.get(path))),
       watch: (path) => zk.exists(path, { watch: onEvent }),
     };
   },
@@ -38,8 +42,10 @@ export const clients = {
         call((error, result) => (error ? reject(error) : resolve(result)));
       });
     const onEvent = () => {};
+    const get = (path: string) => promised((callback) => zk.getData(path, callback));
     return {
-      get: (path) => promised((callback) => zk.getData(path, callback)),
+      get,
+      getMany: (path, count) => oneByOne(get, path, count),
       set: (path) => promised((callback) => zk.setData(path, DATA, -1, callback)),
       watch: (path) => promised((callback) => zk.exists(path, onEvent, callback)),
     };
@@ -58,14 +64,32 @@ export const clients = {
       zk.init({});
     });
     const onEvent = () => {};
+    const get = (path: string) => zk.get(path, false);
     return {
-      get: (path) => zk.get(path, false),
+      get,
+      getMany: (path, count) => oneByOne(get, path, count),
       set: (path) => zk.set(path, DATA, -1),
       // Rejects for an absent node, after the watch is set.
       watch: (path) => zk.w_exists(path, onEvent).catch(() => undefined),
     };
   },
+  /** No client at all: what the server gives to a socket that only counts bytes. */
+  async 'a socket'(servers: string): Promise<BenchClient> {
+    const socket = await countingSocket(servers, SESSION_TIMEOUT_MS);
+    const get = (path: string) => socket.get(path, DATA.length);
+    return {
+      get,
+      set: (path) => socket.set(path, DATA),
+      getMany: (path, count) => oneByOne(get, path, count),
+      watch: (path) => socket.watchAbsent(path),
+    };
+  },
 } as const;
+
+/** All in one tick: for clients that can ask for several things only one by one. */
+function oneByOne(get: (path: string) => Promise<unknown>, path: string, count: number): Promise<unknown> {
+  return Promise.all(Array.from({ length: count }, () => get(path)));
+}
 
 interface NativeClass {
   new (config: object): NativeClient;

@@ -18,6 +18,7 @@ const scenarios: { readonly name: string; readonly task: Extract<Task, { count: 
     { name: 'writes, one at a time', task: { kind: 'writes', count: 2_000 * SCALE, width: 1 } },
     { name: 'reads, 32 callers', task: { kind: 'reads', count: 20_000 * SCALE, width: 32 } },
     { name: 'reads, pipelined by 1000', task: { kind: 'bursts', count: 60_000 * SCALE, width: 1_000 } },
+    { name: 'reads, 1000 in one call', task: { kind: 'batches', count: 60_000 * SCALE, width: 1_000 } },
     { name: 'writes, 1000 under way', task: { kind: 'writes', count: 20_000 * SCALE, width: 1_000 } },
   ];
 
@@ -33,7 +34,7 @@ const servers = {
 const peersFolder = fileURLToPath(new URL('../peers/', import.meta.url));
 const resultsFolder = fileURLToPath(new URL('../results/', import.meta.url));
 const root = '/bench';
-const peers = ['holdfast', ...installPeers()];
+const peers = ['holdfast', ...installPeers(), 'a socket'];
 
 const report: string[] = [];
 for (const [name, factory] of Object.entries(servers)) report.push(...(await measureOn(name, factory)));

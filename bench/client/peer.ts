@@ -8,6 +8,8 @@ export type Task =
   | { readonly kind: 'reads'; readonly count: number; readonly width: number }
   /** `count` reads, `width` of them made in one tick, then all awaited, and again. */
   | { readonly kind: 'bursts'; readonly count: number; readonly width: number }
+  /** As `bursts`, each asked for as one, where the client can do that. */
+  | { readonly kind: 'batches'; readonly count: number; readonly width: number }
   /** As `reads`, with writes of one small node. */
   | { readonly kind: 'writes'; readonly count: number; readonly width: number }
   /** `count` watches on absent nodes, and what the process has grown by. */
@@ -45,6 +47,11 @@ async function perform(task: Task): Promise<void> {
     case 'bursts':
       for (let done = 0; done < task.count; done += task.width) {
         await Promise.all(Array.from({ length: task.width }, () => client.get(`${root}/read`)));
+      }
+      return;
+    case 'batches':
+      for (let done = 0; done < task.count; done += task.width) {
+        await client.getMany(`${root}/read`, task.width);
       }
       return;
     case 'watches':

@@ -11,6 +11,7 @@ export interface RequestSpec<Q, R, V> {
   /** The path as the caller wrote it, for error messages. */
   readonly path?: string;
   readonly watch?: WatchIntent | undefined;
+  readonly watches?: readonly WatchIntent[];
   /**
    * Makes the caller's value of the reply and, of a write, its transaction's number. Runs in the read loop: no user
    * code, no throwing but ServerError.
@@ -28,7 +29,7 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
   onSettled: (() => void) | undefined;
 
   constructor(spec: RequestSpec<Q, R, V>) {
-    super(spec.operation, spec.record, spec.watch);
+    super(spec.operation, spec.record, spec.watch, spec.watches);
     this.#spec = spec;
   }
 

@@ -470,6 +470,41 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#removeWatcher(this.session, { kind, path: this.#path(path), watcher });
   }
 
+  /**
+   * Sets one-shot watches on several nodes by one request: on those that are there (`data`), and on those that are not
+   * (`exists`). One whose node was changed after transaction `zxid`, or is not as expected, is told so at once, before
+   * the answer. Not checked against access lists. @internal
+   */
+  watchSince(
+    zxid: bigint,
+    watches: readonly {
+      readonly kind: 'data' | 'exists';
+      readonly path: string;
+      readonly listener: WatchListener;
+    }[],
+    options: RequestOptions = {},
+  ): Promise<void> {
+    const intents = watches.map(
+      ({ kind, path, listener }) => this.#intent(this.#path(path), kind, listener)!,
+    );
+    const pathsOf = (wanted: WatchIntent['kind']) =>
+      intents.filter(({ kind }) => kind === wanted).map(({ path }) => path);
+    return this.#requester.request(
+      {
+        operation: operations.setWatches,
+        record: {
+          relativeZxid: zxid,
+          dataWatches: pathsOf('data'),
+          existWatches: pathsOf('exists'),
+          childWatches: [],
+        },
+        watches: intents,
+        shape: () => undefined,
+      },
+      options,
+    );
+  }
+
   /** Whether the server has a watch of this type by this connection on the path. */
   hasWatches(path: string, type: WatchType = 'any', options: RequestOptions = {}): Promise<boolean> {
     checkChoice('type', type, watchTypes);

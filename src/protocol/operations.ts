@@ -77,7 +77,7 @@ export const operations = {
   createTtl: write('createTtl', 21, CreateTtlRequest, Create2Response),
   multiRead: read('multiRead', 22, MultiReadRequest, MultiReadResponse),
   auth: connection('auth', 100, AuthPacket, nothing),
-  setWatches: connection('setWatches', 101, SetWatches, nothing),
+  setWatches: read('setWatches', 101, SetWatches, nothing),
   sasl: connection('sasl', 102, SaslToken, SaslToken),
   getEphemerals: read('getEphemerals', 103, GetEphemeralsRequest, GetEphemeralsResponse),
   getAllChildrenNumber: read('getAllChildrenNumber', 104, PathRequest, GetAllChildrenNumberResponse),

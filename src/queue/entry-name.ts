@@ -12,6 +12,7 @@ const MARKERS: Readonly<Record<EntryRole, string>> = {
   lease: 'lease-',
 };
 const ROLES = Object.entries(MARKERS) as [EntryRole, string][];
+const SEQUENCE_DIGITS = 10;
 /** Ten digits, or a sign and what is left of them: `%010d` of a 32-bit number. */
 const SEQUENCE = /^(?:\d{10}|-\d{9,10})$/;
 
@@ -29,8 +30,19 @@ export function entryNameAt(id: string, role: EntryRole, beside: QueueEntry): st
   return `${entryPrefix(id, role)}${beside.name.slice(beside.name.lastIndexOf(marker) + marker.length)}`;
 }
 
-/** Reads a name; undefined if it is none of ours, Curator's or Go's. */
+/** Reads a name; undefined if it is none of ours, Curator's or Go's. Each join reads the whole queue's. */
 export function parseEntry(name: string): QueueEntry | undefined {
+  const digitsAt = name.length - SEQUENCE_DIGITS;
+  for (const [role, marker] of ROLES) {
+    if (!name.endsWith(marker, digitsAt)) continue;
+    const sequence = decimalFrom(name, digitsAt);
+    return sequence === undefined ? parseRareEntry(name) : { name, role, sequence, czxid: undefined };
+  }
+  return parseRareEntry(name);
+}
+
+/** As above, for numbers that have run over into negative ones, which may be a character longer. */
+function parseRareEntry(name: string): QueueEntry | undefined {
   for (const [role, marker] of ROLES) {
     const at = name.lastIndexOf(marker);
     if (at < 0) continue;
@@ -38,6 +50,17 @@ export function parseEntry(name: string): QueueEntry | undefined {
     if (SEQUENCE.test(digits)) return { name, role, sequence: Number(digits), czxid: undefined };
   }
   return undefined;
+}
+
+/** The number that the rest of a name is, or undefined if it has anything but digits. */
+function decimalFrom(name: string, start: number): number | undefined {
+  let value = 0;
+  for (let at = start; at < name.length; at++) {
+    const digit = name.charCodeAt(at) - 48;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  return value;
 }
 
 /** Whose node it may be, for the one who has to find out. */
@@ -59,15 +82,14 @@ export function inOrder(a: QueueEntry, b: QueueEntry): number {
 
 /** Entries that their numbers cannot order. */
 export function tied(entries: readonly QueueEntry[]): QueueEntry[] {
+  if (new Set(entries.map(({ sequence }) => sequence)).size === entries.length) return [];
   const bySequence = new Map<number, QueueEntry[]>();
   for (const entry of entries) {
     const same = bySequence.get(entry.sequence);
     if (same) same.push(entry);
     else bySequence.set(entry.sequence, [entry]);
   }
-  return bySequence.size === entries.length
-    ? []
-    : [...bySequence.values()].filter((same) => same.length > 1).flat();
+  return [...bySequence.values()].filter((same) => same.length > 1).flat();
 }
 
 /** A random id in the form of a UUID, version 4, as Curator's tools expect it. */

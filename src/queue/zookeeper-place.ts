@@ -2,7 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
-import type { WatchListener } from '../client/zookeeper.ts';
+import type { WatchListener, ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { entryNameAt, parseEntry, uuidOf } from './entry-name.ts';
@@ -53,8 +53,8 @@ interface SessionQueue {
  * one multi that creates a node there, deletes it, and deletes `p`. The waiter is told of the creation first, and only
  * a holder can have made it. Watches of a dead connection are replayed without it: that falls back to looking.
  *
- * A waiter watches its own node as well, and asks for that watch first. Otherwise one that was removed by hand would
- * hear the baton and hold beside the next in the queue, who hears the same one.
+ * A waiter watches its own node as well, and all of them are set by one request, at one moment. Otherwise one that was
+ * removed by hand would hear the baton and hold beside the next in the queue, who hears the same one.
  */
 export class ZooKeeperPlace implements Place {
   readonly entry: QueueEntry;
@@ -106,7 +106,6 @@ export class ZooKeeperPlace implements Place {
     { baton, signal }: { readonly baton: boolean; readonly signal?: AbortSignal },
   ): Promise<Departure> {
     if (this.#leaving !== undefined) return 'gone'; // Whoever left has nobody to wait for, and nothing to leave behind.
-    const { zk } = this.#store;
     const { queue, session } = this.#facts;
     const told = deferred<Departure>();
     told.promise.catch(() => {});
@@ -116,20 +115,25 @@ export class ZooKeeperPlace implements Place {
     const onAhead = ({ type }: WatchEvent) => {
       if (type !== 'session-lost') told.resolve('gone');
     };
+    let watched = false;
     const onBaton = ({ type }: WatchEvent) => {
-      if (type === 'node-created') told.resolve('released');
+      // Before our own watches are set, this came by somebody else's, and the own node may have gone unnoticed.
+      if (type === 'node-created') told.resolve(watched ? 'released' : 'gone');
     };
     this.#hold ??= session.hold();
-    // In one write, in this order: the own node, the baton, the one ahead.
-    const watching: Promise<unknown>[] = [this.#watchSelf()];
-    if (baton) watching.push(zk.exists(batonPath, { watch: onBaton, session }));
-    watching.push(zk.get(aheadPath, { watch: onAhead, session }));
-    for (const each of watching) {
-      each.catch((error) => {
-        if (isServerError(error, 'no-node') || isInterrupted(error)) told.resolve('gone');
+    const watching = this.#watch([
+      { kind: 'data', path: aheadPath, listener: onAhead },
+      ...(baton ? [{ kind: 'exists' as const, path: batonPath, listener: onBaton }] : []),
+    ]);
+    watching.then(
+      () => {
+        watched = true;
+      },
+      (error) => {
+        if (isInterrupted(error)) told.resolve('gone');
         else told.reject(error);
-      });
-    }
+      },
+    );
     let departure: Departure | undefined;
     try {
       departure = await orAbort(orAbort(told.promise, this.lost), signal);
@@ -142,7 +146,7 @@ export class ZooKeeperPlace implements Place {
 
   /** What is still on its way would be set after it was taken away: wait for it. No listener is left behind. */
   #stopListening(
-    watching: readonly Promise<unknown>[],
+    watching: Promise<unknown>,
     ears: {
       readonly aheadPath: string;
       readonly onAhead: WatchListener;
@@ -151,7 +155,7 @@ export class ZooKeeperPlace implements Place {
     },
   ): void {
     const { zk } = this.#store;
-    void Promise.allSettled(watching).then(() => {
+    void Promise.allSettled([watching]).then(() => {
       void zk.unwatch(ears.aheadPath, 'data', ears.onAhead);
       void zk.unwatch(ears.batonPath, 'exists', ears.onBaton);
     });
@@ -271,6 +275,24 @@ export class ZooKeeperPlace implements Place {
     return `${this.#store.batonFolder}/${name}`;
   }
 
+  /**
+   * Sets watches by one request, and with the first of them the one on the own node: whatever was done to that since it
+   * was made is told at once. What was done to another node before now is not of interest.
+   */
+  #watch(watches: Parameters<ZooKeeper['watchSince']>[1]): Promise<void> {
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    if (this.#selfWatch !== undefined) return zk.watchSince(session.lastZxid, watches, { session });
+    const self = { kind: 'data', path: this.path, listener: this.#onSelf } as const;
+    const watching = zk.watchSince(this.token, [self, ...watches], { session });
+    this.#selfWatch = watching.catch((error) => {
+      if (!isInterrupted(error)) throw error;
+      return this.#readSelf();
+    });
+    this.#selfWatch.catch(() => {});
+    return watching;
+  }
+
   #watchSelf(): Promise<void> {
     this.#selfWatch ??= this.#readSelf();
     return this.#selfWatch;
@@ -280,7 +302,7 @@ export class ZooKeeperPlace implements Place {
     const { zk } = this.#store;
     const { session } = this.#facts;
     try {
-      const watch = (event: WatchEvent) => this.#selfChanged(event);
+      const watch = this.#onSelf;
       const { data, stat } = await untilAnswered(() => zk.get(this.path, { watch, session }));
       if (data?.toString('latin1') !== REVOKE_MARK) return;
       // Who asks for a lock wants to see who has it: the mark has been read, what it covered is put back.
@@ -295,10 +317,10 @@ export class ZooKeeperPlace implements Place {
     }
   }
 
-  #selfChanged({ type }: WatchEvent): void {
+  readonly #onSelf = ({ type }: WatchEvent): void => {
     if (type === 'node-deleted') this.#evict();
     else if (type !== 'session-lost' && !this.#leaving) this.#readSelf().catch(() => {});
-  }
+  };
 
   #evict(): void {
     if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;

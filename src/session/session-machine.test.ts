@@ -564,6 +564,50 @@ describe('watches', () => {
     expect(relativeZxids(world.open())).toEqual([901n, 901n, 901n]);
   });
 
+  const setWatches = (path: string, watcher: Watcher) =>
+    new SessionRequest(
+      operations.setWatches,
+      { relativeZxid: 1n, dataWatches: [path], existWatches: [], childWatches: [] },
+      undefined,
+      [{ kind: 'data', path, watcher }],
+    );
+  const toldOf = (effects: readonly SessionEffect[]) =>
+    effects.flatMap((effect) => (effect.kind === 'watcher-told' ? [effect.event.type] : []));
+
+  test('asked for together are told what they have missed before the answer', () => {
+    const world = new World();
+    world.connect();
+    world.request(setWatches('/a', () => {}));
+    world.flush();
+    expect(toldOf(world.receive(event(2, '/a')))).toEqual(['node-deleted']);
+    world.request(get('/b')); // The next flush does not register what has fired.
+    world.flush();
+    expect(toldOf(world.receive(Buffer.concat([event(2, '/a'), reply(1, 5n)])))).toEqual([]);
+    expect(world.machine.watches.pathCount).toBe(0);
+  });
+
+  test('asked for together outlive the removal of others that was sent before them', () => {
+    const world = new World();
+    world.connect();
+    world.request(get('/a', () => {}));
+    world.request(new SessionRequest(operations.removeWatches, { path: '/a', type: 3 }));
+    world.request(setWatches('/a', () => {}));
+    world.flush();
+    const answers = [dataReply(1), reply(2, 5n), reply(3, 5n)];
+    expect(toldOf(world.receive(Buffer.concat(answers)))).toEqual(['watch-removed']);
+    expect(toldOf(world.receive(event(2, '/a')))).toEqual(['node-deleted']);
+  });
+
+  test('asked for together are asked for again on a new connection, and registered again', () => {
+    const world = new World();
+    world.connect();
+    world.request(setWatches('/a', () => {}));
+    world.flush();
+    world.handle({ kind: 'link-closed' });
+    expect(opcodes(world.open())).toEqual([101, 101]); // What was registered, and what was asked for.
+    expect(toldOf(world.receive(event(2, '/a')))).toEqual(['node-deleted']);
+  });
+
   test('in great number are set again in frames far below a server’s limit', () => {
     const world = new World();
     world.connect();

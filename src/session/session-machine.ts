@@ -213,6 +213,7 @@ export class SessionMachine {
   #flush(nowMs: number): void {
     if (!this.hasOutput) return;
     this.#contact.sentAtMs = nowMs;
+    this.watches.expect(this.#pipeline.expected);
     this.#effects.push({ kind: 'send', bytes: this.#pipeline.flush() });
   }
 
@@ -285,6 +286,7 @@ export class SessionMachine {
         this.#frameReceived(new JuteReader(frame), nowMs);
         // A frame can end its own connection, and the next one be dialled already: the rest is of a past life.
         if (!this.#listening) return;
+        this.watches.expect(this.#pipeline.expected); // After the answer before it, which may have removed some.
       }
       if (this.#frames.fault) throw this.#frames.fault;
     } catch (error) {
@@ -294,8 +296,7 @@ export class SessionMachine {
   }
 
   get #listening(): boolean {
-    const { kind } = this.#link;
-    return kind === 'handshaking' || kind === 'authenticating' || kind === 'open';
+    return ['handshaking', 'authenticating', 'open'].includes(this.#link.kind);
   }
 
   #frameReceived(input: JuteReader, nowMs: number): void {
@@ -335,7 +336,7 @@ export class SessionMachine {
       this.#fail(request, this.#expiredError('not-applied'));
       return this.#lose('expired-by-server', nowMs);
     }
-    if (request.watch && !request.abandoned) this.#registerWatch(request, header.err);
+    if (request.watch && !request.abandoned) this.watches.answered(request.watch, header.err);
     // Not where the answer is used: that is after the next ones in this chunk, which may have set a watch anew.
     if (ok && request.operation === operations.removeWatches)
       this.#effects.push(...this.watches.removedBy(request.record as WatchRemoval));
@@ -349,12 +350,6 @@ export class SessionMachine {
     if (header.err === errorCodes['session-moved']) {
       this.#linkEnded(nowMs, new Error('the session moved to another server'));
     }
-  }
-
-  #registerWatch({ operation, watch }: SessionRequest, err: number): void {
-    if (err === 0) this.watches.add(watch!, true);
-    else if (err === errorCodes['no-node'] && operation === operations.exists)
-      this.watches.add(watch!, false);
   }
 
   #ownRequestAnswered(request: OwnRequest, err: number, reply: unknown, nowMs: number): void {

@@ -1,11 +1,17 @@
 import type { Operation } from '../protocol/operations.ts';
-import type { WatchIntent } from './watch-registry.ts';
+import type { WatchesAsked, WatchIntent } from './watch-registry.ts';
+
+const NO_WATCHES: readonly WatchIntent[] = [];
 
 /** One request on its way through a session. The client adds what settles it; the session only carries it. */
-export class SessionRequest<Q = unknown, R = unknown> {
+export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
   readonly operation: Operation<Q, R>;
   readonly record: Q;
+  /** Registered when the answer says that the server has set it. */
   readonly watch: WatchIntent | undefined;
+  /** Registered when all requests before this one are answered: what they have missed is told before the answer. */
+  readonly watches: readonly WatchIntent[];
+  watchedAttempt = 0;
   /** `sent` is where an outcome becomes unknown if no answer comes; `done` is where it is known or given up. */
   stage: 'new' | 'queued' | 'sent' | 'done' = 'new';
   /** True once nobody waits for the answer any more, which still has to be read. */
@@ -14,10 +20,16 @@ export class SessionRequest<Q = unknown, R = unknown> {
   sentAtMs = 0;
   attemptCount = 0;
 
-  constructor(operation: Operation<Q, R>, record: Q, watch?: WatchIntent) {
+  constructor(
+    operation: Operation<Q, R>,
+    record: Q,
+    watch?: WatchIntent,
+    watches: readonly WatchIntent[] = NO_WATCHES,
+  ) {
     this.operation = operation;
     this.record = record;
     this.watch = watch;
+    this.watches = watches;
   }
 }
 

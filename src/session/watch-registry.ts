@@ -1,4 +1,5 @@
 import { type AddWatchMode, type NodeEventType, type WatchType, watchTypes } from '../protocol/constants.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
 import type { SessionLostError } from '../protocol/errors.ts';
 
 /** What a watcher is told. Paths are the server's; the client takes the chroot off. */
@@ -14,11 +15,19 @@ export type WatchEvent =
 /** Who is told. The session never calls it: it only says, as an effect, that it is to be called. */
 export type Watcher = (event: WatchEvent) => void;
 
-/** The watch that a request asks for; it is registered when the answer says that the server has set it. */
+/** A watch that a request asks for. */
 export interface WatchIntent {
   readonly kind: 'data' | 'exists' | 'children' | AddWatchMode;
   readonly path: string;
   readonly watcher: Watcher;
+}
+
+/** A request for watches that may fire before it is answered. */
+export interface WatchesAsked {
+  readonly watches: readonly WatchIntent[];
+  readonly attemptCount: number;
+  /** On which attempt the watches were registered last. */
+  watchedAttempt: number;
 }
 
 /** What a removeWatches request says. */
@@ -114,10 +123,23 @@ export class WatchRegistry {
     return Object.values(this.#tables).some((table) => table.has(path));
   }
 
+  /** Registers what the answer to a request says that the server has set. */
+  answered(intent: WatchIntent, serverCode: number): void {
+    if (serverCode === 0) this.add(intent, true);
+    else if (serverCode === errorCodes['no-node'] && intent.kind === 'exists') this.add(intent, false);
+  }
+
   /** Registers what the server has set: `nodePresent` is false after an exists that found nothing. */
   add(intent: WatchIntent, nodePresent: boolean): void {
     const kind = intent.kind === 'exists' && nodePresent ? 'data' : intent.kind;
     this.#tables[kind].add(intent.path, intent.watcher);
+  }
+
+  /** The next answer is for this request: from now on, what is told of its watches may be what they have missed. */
+  expect(request: WatchesAsked | undefined): void {
+    if (!request || request.watches.length === 0 || request.watchedAttempt === request.attemptCount) return;
+    request.watchedAttempt = request.attemptCount;
+    for (const { kind, path, watcher } of request.watches) this.#tables[kind].add(path, watcher);
   }
 
   /** Forgets one watcher without telling it; false if it was not there, or not any more. */

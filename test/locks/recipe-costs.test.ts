@@ -95,8 +95,8 @@ describe.each(['embedded server', 'ZooKeeper'] as const)('what a recipe sends, %
     const lease = await holder.holdfast.mutex('m').acquire();
     const waits = recorded(waiter.transport);
     const granted = waiter.holdfast.mutex('m').acquire();
-    await until('it waits', () => waiter.transport.traffic.requests.length === 5);
-    expect(waits()).toBe('create2 getChildren getData exists getData; 2');
+    await until('it waits', () => waiter.transport.traffic.requests.length === 3);
+    expect(waits()).toBe('create2 getChildren setWatches; 2');
     await waiter.holdfast.zk.sync();
     const woken = recorded(waiter.transport);
     await holder.holdfast.zk.delete(`/locks/m/${(await holder.holdfast.inspect('m')).holders[0]!.id}`);
