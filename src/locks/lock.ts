@@ -222,7 +222,8 @@ async function againIfSessionLost<T>(giveUp: AbortSignal | undefined, ask: () =>
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+      if (!(error instanceof SessionLostError)) throw error;
+      giveUp?.throwIfAborted();
     }
   }
 }

@@ -36,7 +36,8 @@ export class MultiLock extends Lock {
         return await this.#awaitTurns(joined, options, giveUp);
       } catch (error) {
         for (const { place } of joined) void place.leave().catch(() => {});
-        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+        if (!(error instanceof SessionLostError)) throw error;
+        giveUp?.throwIfAborted();
       }
     }
   }

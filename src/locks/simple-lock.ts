@@ -39,7 +39,8 @@ export class SimpleLock extends Lock {
         if (grant) return grant;
         await this.#untilGone(giveUp);
       } catch (error) {
-        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+        if (!(error instanceof SessionLostError)) throw error;
+        giveUp?.throwIfAborted();
       }
     }
   }

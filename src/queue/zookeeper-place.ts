@@ -116,9 +116,12 @@ export class ZooKeeperPlace implements Place {
       if (type !== 'session-lost') told.resolve('gone');
     };
     let watched = false;
+    let strayed = false;
     const onBaton = ({ type }: WatchEvent) => {
+      if (type !== 'node-created') return;
       // Before our own watches are set, this came by somebody else's, and the own node may have gone unnoticed.
-      if (type === 'node-created') told.resolve(watched ? 'released' : 'gone');
+      strayed = !watched;
+      told.resolve(watched ? 'released' : 'gone');
     };
     this.#hold ??= session.hold();
     const watching = this.#watch([
@@ -140,7 +143,10 @@ export class ZooKeeperPlace implements Place {
       return departure;
     } finally {
       // The baton's transaction has deleted the one ahead too: that watch is used up, or about to be.
-      if (departure !== 'released') this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton });
+      if (departure !== 'released') {
+        const hasStrayed = () => strayed;
+        this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton, hasStrayed });
+      }
     }
   }
 
@@ -152,12 +158,17 @@ export class ZooKeeperPlace implements Place {
       readonly onAhead: WatchListener;
       readonly batonPath: string;
       readonly onBaton: WatchListener;
+      hasStrayed(): boolean;
     },
   ): void {
     const { zk } = this.#store;
+    const { session } = this.#facts;
     void Promise.allSettled([watching]).then(() => {
       void zk.unwatch(ears.aheadPath, 'data', ears.onAhead);
-      void zk.unwatch(ears.batonPath, 'exists', ears.onBaton);
+      const stopBaton = () => void zk.unwatch(ears.batonPath, 'exists', ears.onBaton);
+      if (!ears.hasStrayed()) return stopBaton();
+      // The server has set a watch that nobody here knows of any more: known again, it can be taken away.
+      zk.exists(ears.batonPath, { watch: ears.onBaton, session }).then(stopBaton, () => {});
     });
   }
 
