@@ -39,7 +39,7 @@ export const probes: readonly Probe[] = [
   probe(
     'contend: again in a new session',
     'locks/contest.ts',
-    'if (!(error instanceof SessionLostError) || contest.giveUp?.aborted) throw error;‹ @@;›',
+    'contest.giveUp?.throwIfAborted(); // Why it ends is that nobody waits.‹\n      @@;›',
   ),
   probe(
     'try: busy by the first look',
@@ -95,7 +95,7 @@ export const probes: readonly Probe[] = [
   probe(
     'try: again in a new session',
     'locks/lock.ts',
-    'if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;‹ @@;›',
+    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
   ),
   // The queue
   probe(
@@ -144,15 +144,16 @@ export const probes: readonly Probe[] = [
     'queue/zookeeper-place.ts',
     "if (type !== 'session-lost'‹ && @@›) told.resolve('gone');",
   ),
+  probe('place: told of a baton', 'queue/zookeeper-place.ts', 'strayed = !watched;‹ @@;›'),
   probe(
-    'place: told of a baton',
+    'place: its watches were lost on the way',
     'queue/zookeeper-place.ts',
-    "if (type === 'node-created'‹ && @@›) told.resolve('released');",
+    "if (isInterrupted(error)‹ && @@›) told.resolve('gone');",
   ),
   probe(
-    'place: the one ahead was gone before it was watched',
+    'place: told of a baton by a watch of somebody else',
     'queue/zookeeper-place.ts',
-    "if (‹@@ && (›isServerError(error, 'no-node') || isInterrupted(error)‹)›) told.resolve('gone');",
+    'if (!ears.hasStrayed()) return stopBaton();‹ @@;›',
   ),
   probe(
     'place: passes the baton',
@@ -165,11 +166,6 @@ export const probes: readonly Probe[] = [
     '#makeBatonFolder(): void {‹\n    @@;›',
   ),
   probe('place: removed by someone else', 'queue/zookeeper-place.ts', 'this.#evicted = true;‹\n    @@;›'),
-  probe(
-    'place: the session ends, nobody removed it',
-    'queue/zookeeper-place.ts',
-    'if (this.#leaving || this.#evicted || ‹(›isEnding(this.#facts.session)‹ && @@)›) return;',
-  ),
   probe(
     'place: a mark was read and taken away',
     'queue/zookeeper-place.ts',
@@ -206,7 +202,7 @@ export const probes: readonly Probe[] = [
   probe(
     'semaphore: again in a new session',
     'locks/semaphore.ts',
-    'if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;‹ @@;›',
+    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
   ),
   probe(
     'multi-lock: one of several failed',
@@ -216,7 +212,7 @@ export const probes: readonly Probe[] = [
   probe(
     'multi-lock: again in a new session',
     'locks/multi-lock.ts',
-    'if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;‹ @@;›',
+    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
   ),
   probe(
     'simple lock: somebody else has it',

@@ -1,16 +1,17 @@
 import type { Clock } from '../base/clock.ts';
 import { fraction, type Random } from '../base/random.ts';
 import type { Link, LinkHandlers, Transport } from '../client/transport.ts';
-import type { Peer, ServerConnection, ServerLink } from '../server/server-connection.ts';
+import type { Peer, ServerLink } from '../server/server-connection.ts';
 import type { ServerAddress } from '../session/session-io.ts';
 
 /** What listens at an address; the server core is one. */
 export interface SimulatedListener {
-  accept(link: ServerLink, peer: Peer): ServerConnection | undefined;
-  receive(connection: ServerConnection, chunk: Buffer): void;
-  closed(connection: ServerConnection): void;
+  /** Undefined if it wants no more; what stands for the connection otherwise, to be given with all that follows. */
+  accept(link: ServerLink, peer: Peer): object | undefined;
+  receive(connection: object, chunk: Buffer): void;
+  closed(connection: object): void;
   /** The peer has taken some of its output. */
-  drained(connection: ServerConnection): void;
+  drained(connection: object): void;
   /** Called after each of the above, for the timer's sake. */
   stepped(): void;
 }
@@ -197,7 +198,7 @@ class SimulatedLink implements Link {
   readonly #waiting: Buffer[] = [];
   #paused = false;
   #bufferedBytes = 0;
-  #connection: ServerConnection | undefined;
+  #connection: object | undefined;
   /** The client hears no more: it hung up, or was told that the connection is closed. */
   #clientOver = false;
   /** The server hears no more. */

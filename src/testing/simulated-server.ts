@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { fraction, type Random } from '../base/random.ts';
+import type { ServerConnection } from '../server/server-connection.ts';
 import { firstZxid, ServerCore } from '../server/server-core.ts';
 import type { ServerLimits } from '../server/server-limits.ts';
 import { Store } from '../server/storage/store.ts';
@@ -9,7 +10,7 @@ import { Ticker } from '../server/ticker.ts';
 import type { Transaction } from '../server/transaction.ts';
 import type { ServerAddress } from '../session/session-io.ts';
 import type { SimulatedFolder } from './simulated-folder.ts';
-import type { SimulatedNetwork } from './simulated-network.ts';
+import type { SimulatedListener, SimulatedNetwork } from './simulated-network.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
@@ -30,6 +31,8 @@ export interface SimulatedServerOptions {
 /** A server in a simulated process, on a simulated network and disk. */
 export interface SimulatedServer {
   readonly core: ServerCore;
+  /** What its connections are given to. */
+  readonly listener: SimulatedListener;
   readonly disk: StoreStatistics;
   /** Time passes and nobody looks; what comes in must be held up meanwhile. */
   pause(): void;
@@ -77,16 +80,18 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
-  const die = network.listen(address, {
+  const listener: SimulatedListener = {
     accept: (link, peer) => core.accept(link, peer),
-    receive: (connection, chunk) => core.receive(connection, chunk),
-    closed: (connection) => core.closed(connection),
-    drained: (connection) => core.drained(connection),
+    receive: (connection, chunk) => core.receive(connection as ServerConnection, chunk),
+    closed: (connection) => core.closed(connection as ServerConnection),
+    drained: (connection) => core.drained(connection as ServerConnection),
     stepped: () => ticker.arm(),
-  });
+  };
+  const die = network.listen(address, listener);
   ticker.arm();
   return {
     core,
+    listener,
     disk: store.statistics,
     pause: () => ticker.pause(),
     resume: () => ticker.resume(),

@@ -1,3 +1,4 @@
+import type { Cancel } from '../../base/clock.ts';
 import { parseEntry } from '../../queue/entry-name.ts';
 import type { Heading } from '../simulated-network.ts';
 import type { HoldMonitor } from './hold-monitor.ts';
@@ -10,6 +11,7 @@ export class FaultInjector {
   readonly #monitor: HoldMonitor;
   /** What is wrong now, and what mends it. */
   readonly #mending = new Set<() => void>();
+  #planned: readonly Cancel[] = [];
   #faultCount = 0;
 
   constructor(world: World, monitor: HoldMonitor) {
@@ -18,11 +20,13 @@ export class FaultInjector {
   }
 
   plan(faults: readonly Fault[]): void {
-    for (const fault of faults) this.#world.scheduler.at(fault.atMs, () => this.#inject(fault));
+    const { scheduler } = this.#world;
+    this.#planned = faults.map((fault) => scheduler.at(fault.atMs, () => this.#inject(fault)));
   }
 
   /** Everything is well from here on; the dead stay dead. */
   heal(): void {
+    for (const cancel of this.#planned) cancel();
     for (const mend of [...this.#mending]) mend();
     for (const { uplink } of this.#world.clients) {
       uplink.cutAfter('to-client', Number.POSITIVE_INFINITY);
@@ -101,8 +105,7 @@ export class FaultInjector {
         };
       }
       case 'isolate':
-      case 'lag':
-        return undefined;
+        return world.followers[fault.follower - 1]?.isolate();
     }
   }
 
@@ -122,6 +125,12 @@ export class FaultInjector {
     if (process.state !== 'running') return undefined;
     const world = this.#world;
     const fromMs = world.nowMs;
+    // What it could have seen last: heartbeats have prolonged its leases since they were granted.
+    for (const { attempt, lease } of this.#monitor.leasesOf(plan.name)) {
+      if (lease.remainingMs() <= 0) continue;
+      const leaseEndsAtMs = fromMs + process.worldSpanMs(lease.remainingMs());
+      world.record({ kind: 'looked', atMs: fromMs, attempt, leaseEndsAtMs });
+    }
     process.stall();
     return () => {
       if (process.state !== 'stalled') return;

@@ -20,6 +20,8 @@ export interface HeldLease {
   over: boolean;
   /** It is being released, or has been. */
   letGo: boolean;
+  /** Hears no more of its lock. */
+  stop: () => void;
 }
 
 /**
@@ -29,10 +31,7 @@ export interface HeldLease {
 export class HoldMonitor {
   readonly #world: World;
   readonly #held = new Set<HeldLease>();
-  /**
-   * Nodes that were taken away by hand. That of a simple lock has the same name each time: a holder that has not heard
-   * of it takes away the next one's when it lets go, so that nothing is promised from then on (docs/recipes).
-   */
+  /** Nodes that were taken away by hand. */
   readonly #removed = new Set<string>();
   readonly #endedSessions = new Set<bigint>();
   readonly #permits: ReadonlyMap<string, number>;
@@ -65,6 +64,10 @@ export class HoldMonitor {
     this.#held.delete(held);
   }
 
+  leasesOf(client: string): readonly HeldLease[] {
+    return [...this.#held].filter((held) => held.client === client);
+  }
+
   /** The client is no more, and with it all that it held. */
   clientDied(client: string): void {
     for (const held of this.#held) if (held.client === client) this.#held.delete(held);
@@ -80,6 +83,11 @@ export class HoldMonitor {
   sessionEnded(id: bigint): void {
     this.#endedSessions.add(id);
     for (const held of this.#held) held.exempt ||= this.#isExempt(held);
+  }
+
+  /** Whether anybody's node or session has been taken away by hand. */
+  get anyRemoved(): boolean {
+    return this.#removed.size > 0 || this.#endedSessions.size > 0;
   }
 
   isExempt(held: HeldLease): boolean {

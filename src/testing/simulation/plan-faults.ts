@@ -17,6 +17,7 @@ export const faultKinds: readonly FaultKind[] = [
   'stall-server',
   'disk-full',
   'slow-disk',
+  'isolate',
 ];
 
 interface FaultSetting {
@@ -28,13 +29,29 @@ interface FaultSetting {
 
 /** Draws what goes wrong: first which kinds may, so that what one kind hides another run shows. */
 export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
-  const kinds = setting.kinds
+  const drawn = setting.kinds
     ? faultKinds.filter((kind) => setting.kinds!.includes(kind))
     : faultKinds.filter(() => dice.chance(0.3));
+  const kinds = drawn.filter(
+    (kind) =>
+      (kind !== 'remove' || removable(setting.locks).length > 0) &&
+      (kind !== 'isolate' || setting.followerCount > 0),
+  );
   if (kinds.length === 0) return [];
   const count = dice.whole(1, 10);
-  const faults = Array.from({ length: count }, () => planFault(dice, dice.pick(kinds), setting));
+  const faults = Array.from({ length: count }, () => planFault(dice, dice.pick(kinds), setting)).flatMap(
+    (fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]),
+  );
   return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** A connection that breaks once often breaks again: while what the first time left open is being sorted out. */
+function burst(dice: Dice, fault: Fault): Fault[] {
+  const count = dice.whole(1, 4);
+  return Array.from({ length: count }, (_, index) => ({
+    ...fault,
+    atMs: fault.atMs + index * dice.between(5, 400),
+  }));
 }
 
 function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount }: FaultSetting): Fault {
@@ -66,7 +83,12 @@ function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount 
     case 'expire':
       return { atMs, kind, client };
     case 'remove':
-      return { atMs, kind, lock, which: dice.pick(['first', 'second', 'last']) };
+      return {
+        atMs,
+        kind,
+        lock: dice.pick(removable(locks)).name,
+        which: dice.pick(['first', 'second', 'last']),
+      };
     case 'remove-folder':
       return { atMs, kind, lock };
     case 'crash':
@@ -78,13 +100,10 @@ function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount 
       return { atMs, kind, syncMsMax: dice.between(50, 800), forMs };
     case 'isolate':
       return { atMs, kind, follower: dice.whole(1, Math.max(1, followerCount)), forMs };
-    case 'lag':
-      return {
-        atMs,
-        kind,
-        follower: dice.whole(1, Math.max(1, followerCount)),
-        lagMs: dice.between(10, 800),
-        forMs,
-      };
   }
+}
+
+/** A simple lock promises nothing to anyone once its one node was removed by hand: docs/recipes/simple-lock.md. */
+function removable(locks: readonly PlannedLock[]): readonly PlannedLock[] {
+  return locks.filter(({ recipe }) => recipe !== 'simple');
 }

@@ -32,7 +32,7 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
   const dice = new Dice(seededRandom(Math.imul(seed, 0x2545f491) ^ 0x1234567));
   const workload = options.workload ?? dice.pick(['mutex', ...workloads]);
   const locks = planLocks(dice, workload);
-  const followerCount = dice.chance(0) ? dice.whole(1, 2) : 0;
+  const followerCount = dice.chance(0.3) ? dice.whole(1, 2) : 0;
   const clientCount = dice.whole(2, 5);
   const stepCount = Math.ceil(dice.whole(12, 45) / clientCount);
   const clients = Array.from({ length: clientCount }, (_, index) =>

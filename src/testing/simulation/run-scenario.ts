@@ -1,3 +1,4 @@
+import { checkHistory } from '../checker.ts';
 import type { History } from '../history.ts';
 import { FaultInjector } from './fault-injector.ts';
 import { withoutOutsideWorld } from './forbidden-globals.ts';
@@ -76,6 +77,7 @@ class Run {
         if (!world.violation) phase.call(this);
       }
       world.scheduler.settle();
+      if (!world.violation) this.#judge();
     } finally {
       process.off('unhandledRejection', onRejection);
     }
@@ -87,6 +89,12 @@ class Run {
       grantCount: world.history.filter(({ kind }) => kind === 'granted').length,
       virtualMs: world.nowMs,
     };
+  }
+
+  /** What only shows when all is known: order, tokens, who was passed over. */
+  #judge(): void {
+    const [first] = checkHistory(this.#world.history).violations;
+    if (first) this.#world.violation = first;
   }
 
   #begin(): void {
@@ -142,9 +150,9 @@ class Run {
     }
   }
 
-  /** Things go wrong. */
+  /** Things go wrong, for as long as anyone does anything. */
   #suffer(): void {
-    this.#goOn(UNSAFE_MS - this.#world.nowMs);
+    this.#goOn(UNSAFE_MS - this.#world.nowMs, () => this.#isIdle);
   }
 
   /** All is well again: whoever has something to do can do it. */
@@ -152,7 +160,8 @@ class Run {
     const world = this.#world;
     this.#faults.heal();
     world.record({ kind: 'healed', atMs: world.nowMs });
-    this.#goOn(LIVELY_MS, () => this.#isIdle);
+    this.#goOn(LIVELY_MS, () => this.#isIdle && world.server !== undefined);
+    if (!world.server) return world.fail('S2', 'the server does not start again');
     this.#checkIdle();
   }
 

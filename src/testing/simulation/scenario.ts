@@ -19,7 +19,7 @@ export interface Scenario {
   readonly logBytesMax: number;
   /** How often empty folders are removed. */
   readonly reapMs: number;
-  /** Servers in front of the one that decides: they lag, and can be cut off from it. */
+  /** Servers in front of the one that decides: they answer pings by themselves, and can be cut off from it. */
   readonly followerCount: number;
 }
 
@@ -115,7 +115,6 @@ export type Fault = { readonly atMs: number } & (
   | { readonly kind: 'disk-full'; readonly forMs: number }
   | { readonly kind: 'slow-disk'; readonly syncMsMax: number; readonly forMs: number }
   | { readonly kind: 'isolate'; readonly follower: number; readonly forMs: number }
-  | { readonly kind: 'lag'; readonly follower: number; readonly lagMs: number; readonly forMs: number }
 );
 
 export type FaultKind = Fault['kind'];

@@ -130,9 +130,9 @@ export class Steps {
     const hold = async (lease: LockLease) => {
       const held: HeldLease = {
         ...{ attempt, client: client.plan.name, locks, mode, weight, lease },
-        ...{ within: undefined, exempt: false, over: false, letGo: false },
+        ...{ within: undefined, exempt: false, over: false, letGo: false, stop: () => {} },
       };
-      this.#granted(client, held, deadlineMs);
+      this.#granted(client, lock, held, deadlineMs);
       await this.#hold(client, holdfast, lock, held, step);
       return held;
     };
@@ -166,9 +166,14 @@ export class Steps {
     return result.ok ? result.lease : result.reason;
   }
 
-  #granted(client: SimulatedClient, held: HeldLease, deadlineMs: number | undefined): void {
+  #granted(client: SimulatedClient, lock: Lock, held: HeldLease, deadlineMs: number | undefined): void {
     const { lease, attempt } = held;
     const { process } = client;
+    held.stop = lock.on('lost', ({ token, error }) => {
+      if (token !== lease.token || held.letGo) return;
+      held.stop();
+      this.#world.record({ kind: 'lost', atMs: this.#world.nowMs, attempt, reason: error.message });
+    });
     if (deadlineMs !== undefined && process.nowMs() > deadlineMs) {
       this.#world.fail('L3b', `${attempt} was granted ${process.nowMs() - deadlineMs} ms after its deadline`);
     }
@@ -191,26 +196,21 @@ export class Steps {
     step: LockStep,
   ): Promise<void> {
     const { lease, attempt } = held;
-    let lost = false;
     const listen = () => {
       const { signal } = lease;
       const onAbort = () => {
-        const { reason } = signal;
-        if (!(reason instanceof LockLostError)) {
-          return this.#world.record({ kind: 'revoked', atMs: this.#world.nowMs, attempt });
-        }
-        lost = true;
-        this.#world.record({ kind: 'lost', atMs: this.#world.nowMs, attempt, reason: reason.message });
+        if (signal.reason instanceof LockLostError) return;
+        this.#world.record({ kind: 'revoked', atMs: this.#world.nowMs, attempt });
       };
       if (signal.aborted) onAbort();
       else signal.addEventListener('abort', onAbort, { once: true });
     };
     if (step.listens) listen();
     await sleep(client.process, step.holdMs / 2);
-    if (!lost && lease.remainingMs() > 0) await this.#act(client, holdfast, lock, held, step);
+    if (lease.remainingMs() > 0) await this.#act(client, holdfast, lock, held, step);
     await sleep(client.process, step.holdMs / 2);
     if (!step.listens) listen();
-    if (!lost && lease.remainingMs() > 0) {
+    if (lease.remainingMs() > 0) {
       const leaseEndsAtMs = this.#world.nowMs + client.process.worldSpanMs(lease.remainingMs());
       this.#world.record({ kind: 'looked', atMs: this.#world.nowMs, attempt, leaseEndsAtMs });
     }
@@ -232,7 +232,7 @@ export class Steps {
       case 'fence':
         return this.#write(held);
       case 're-enter':
-        return this.#within(client, held, held.mode, () => lock.acquire({ within: lease }));
+        return this.#within(client, lock, held);
       case 'nested-use':
         // Only inside `use` of the same lock does it re-enter; elsewhere it would wait for itself.
         if (step.how !== 'use') return;
@@ -247,35 +247,35 @@ export class Steps {
     }
   }
 
-  async #within(
-    client: SimulatedClient,
-    outer: HeldLease,
-    mode: LockStep['mode'],
-    enter: () => Promise<LockLease>,
-  ): Promise<void> {
+  async #within(client: SimulatedClient, lock: Lock, outer: HeldLease): Promise<void> {
     await this.#unlessOver(outer, async () => {
-      const lease = await enter();
+      const lease = await lock.acquire({ within: outer.lease });
       if (lease.token !== outer.lease.token) this.#world.fail('L8', `${outer.attempt} re-entered as another`);
-      const attempt = `${outer.attempt}.within`;
-      const held: HeldLease = { ...outer, attempt, mode, lease, within: outer, over: false, letGo: false };
-      const { locks, client: name, weight } = outer;
-      const { nowMs } = this.#world;
-      this.#world.record({
-        kind: 'asked',
-        atMs: nowMs,
-        attempt,
-        client: name,
-        locks,
-        mode,
-        within: outer.attempt,
-        ...(mode === 'lease' && { weight }),
-      });
-      this.#granted(client, held, undefined);
+      const held = this.#inner(client, lock, outer, { mode: outer.mode, lease });
       await sleep(client.process, 20);
       this.#letGo(held);
       await lease.release();
-      this.#released(attempt);
+      this.#released(held.attempt);
     });
+  }
+
+  /** A lease that was made of another. */
+  #inner(
+    client: SimulatedClient,
+    lock: Lock,
+    outer: HeldLease,
+    { mode, lease }: Pick<HeldLease, 'mode' | 'lease'>,
+  ): HeldLease {
+    const attempt = `${outer.attempt}.${mode === outer.mode ? 'within' : mode}`;
+    const { locks, client: name, weight } = outer;
+    this.#world.record({
+      ...{ kind: 'asked', atMs: this.#world.nowMs, attempt, client: name, locks, mode },
+      ...(mode === 'lease' && { weight }),
+      within: outer.attempt,
+    });
+    const held: HeldLease = { ...outer, attempt, mode, lease, within: outer, over: false, letGo: false };
+    this.#granted(client, lock, held, undefined);
+    return held;
   }
 
   async #downgrade(client: SimulatedClient, holdfast: Holdfast, outer: HeldLease): Promise<void> {
@@ -283,33 +283,14 @@ export class Steps {
     const lock = holdfast.readWriteLock(outer.locks[0]!);
     await this.#unlessOver(outer, async () => {
       const reading = await lock.read.acquire({ within: outer.lease });
-      const attempt = `${outer.attempt}.read`;
-      const held: HeldLease = {
-        ...outer,
-        attempt,
-        mode: 'read',
-        lease: reading,
-        within: outer,
-        over: false,
-        letGo: false,
-      };
-      this.#world.record({
-        kind: 'asked',
-        atMs: this.#world.nowMs,
-        attempt,
-        client: outer.client,
-        locks: outer.locks,
-        mode: 'read',
-        within: outer.attempt,
-      });
-      this.#granted(client, held, undefined);
+      const held = this.#inner(client, lock.read, outer, { mode: 'read', lease: reading });
       this.#letGo(outer);
       await outer.lease.release();
       this.#released(outer.attempt);
       await sleep(client.process, 60);
       this.#letGo(held);
       await reading.release();
-      this.#released(attempt);
+      this.#released(held.attempt);
     });
   }
 
@@ -379,6 +360,7 @@ export class Steps {
   #letGo(held: HeldLease): void {
     if (held.letGo) return;
     held.letGo = true;
+    held.stop();
     this.#monitor.letGo(held);
     this.#world.record({ kind: 'release-started', atMs: this.#world.nowMs, attempt: held.attempt });
   }
@@ -401,7 +383,11 @@ export class Steps {
     if (signal?.aborted && error === signal.reason) return this.#gaveUp(attempt, 'aborted');
     if (error instanceof LockTimeoutError) return this.#gaveUp(attempt, 'timeout');
     if (error instanceof LockUnreachableError) return this.#gaveUp(attempt, 'unreachable');
-    if (error instanceof ContenderEvictedError) return this.#gaveUp(attempt, 'evicted');
+    if (error instanceof ContenderEvictedError) {
+      if (!this.#monitor.anyRemoved)
+        this.#world.fail('L14', `${attempt} was told of a removal that never was`);
+      return this.#gaveUp(attempt, 'evicted');
+    }
     if (error instanceof LockLostError) return this.#gaveUp(attempt, 'error', error.message);
     this.#world.fail('error', `${attempt}: ${describe(error)}`);
   }

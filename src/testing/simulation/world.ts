@@ -1,5 +1,5 @@
 import { type Log, silentLog } from '../../base/log.ts';
-import { type Random, seededRandom } from '../../base/random.ts';
+import { fraction, type Random, seededRandom } from '../../base/random.ts';
 import type { Link, LinkHandlers, Transport } from '../../client/transport.ts';
 import { connect, type Holdfast } from '../../locks/holdfast.ts';
 import type { ServerCore } from '../../server/server-core.ts';
@@ -8,6 +8,7 @@ import type { HistoryEvent } from '../history.ts';
 import { SimulatedFolder } from '../simulated-folder.ts';
 import { SimulatedNetwork, type SimulatedUplink } from '../simulated-network.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulated-server.ts';
+import { Follower, type Leader } from './follower.ts';
 import type { PlannedClient, Scenario } from './scenario.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedProcess } from './simulated-process.ts';
@@ -44,6 +45,8 @@ export class World {
   readonly scheduler: Scheduler;
   readonly network: SimulatedNetwork;
   readonly clients: readonly SimulatedClient[];
+  /** The first is number 1. */
+  readonly followers: readonly Follower[];
   readonly history: HistoryEvent[] = [];
   readonly story: Story;
   /** The server's disk: what is on it, and how it behaves. */
@@ -68,6 +71,17 @@ export class World {
       delayMsMax: scenario.delayMsMax,
       splitChance: scenario.splitChance,
       onArrival: (arrival) => story.arrived(arrival),
+    });
+    const lag = this.random(2);
+    this.followers = Array.from({ length: scenario.followerCount }, (_, index) => {
+      const follower = new Follower({
+        clock,
+        leader: () => this.#leader(),
+        lagMs: () => fraction(lag) * scenario.delayMsMax,
+        touchLagMs: TICK_MS / 2,
+      });
+      this.network.listen({ host: serverHost(index + 1), port: PORT }, follower);
+      return follower;
     });
     this.disk = { folder: new SimulatedFolder(), full: false, syncMsMax: scenario.syncMsMax };
     this.clients = scenario.clients.map((plan) => ({
@@ -152,6 +166,21 @@ export class World {
     if (!this.server) return;
     this.disk.folder = this.server.crash();
     this.server = undefined;
+    for (const follower of this.followers) follower.leaderDied();
+  }
+
+  #leader(): Leader | undefined {
+    const { server } = this;
+    if (!server) return undefined;
+    const { core, listener } = server;
+    return {
+      listener,
+      tree: core.tree,
+      get zxid() {
+        return core.zxid;
+      },
+      isAlive: () => this.server === server,
+    };
   }
 
   async connect(client: SimulatedClient): Promise<Holdfast> {
