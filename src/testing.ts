@@ -39,6 +39,13 @@ export type {
   ServerControls,
   TestSession,
 } from './testing/server-controls.ts';
+export {
+  type PlanOptions,
+  planScenario,
+  type Workload,
+} from './testing/simulation/plan-scenario.ts';
+export { type Outcome, runScenario } from './testing/simulation/run-scenario.ts';
+export type { Scenario } from './testing/simulation/scenario.ts';
 export { startTestServer, type TestServer } from './testing/start-test-server.ts';
 export {
   type BytesFate,

@@ -50,7 +50,8 @@ export async function contend(contest: Contest): Promise<Grant> {
       return await awaitTurn(contest, joined.place, joined.view);
     } catch (error) {
       void place?.leave().catch(() => {}); // The first error is the one to tell.
-      if (!(error instanceof SessionLostError) || contest.giveUp?.aborted) throw error;
+      if (!(error instanceof SessionLostError)) throw error;
+      contest.giveUp?.throwIfAborted(); // Why it ends is that nobody waits.
     }
   }
 }

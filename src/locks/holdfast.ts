@@ -44,6 +44,8 @@ export interface HoldfastOptions extends ConnectOptions {
   readonly acl?: readonly AclEntry[];
   /** The same for the folders that are made on demand. Deleting a contender is checked here. */
   readonly folderAcl?: readonly AclEntry[];
+  /** For simulations: the process that contenders say they are of. */
+  readonly process?: { readonly host: string; readonly pid: number };
 }
 
 /**
@@ -90,7 +92,8 @@ export class Holdfast implements AsyncDisposable {
     const log = options.log ?? silentLog;
     const clock = options.clock ?? systemClock;
     const { app = programName(), labels, acl, folderAcl } = options;
-    const owner = { host: hostname(), pid: process.pid, app, ...(labels && { labels }) };
+    const { host, pid } = options.process ?? { host: hostname(), pid: process.pid };
+    const owner = { host, pid, app, ...(labels && { labels }) };
     this.#context = {
       zk,
       clock,

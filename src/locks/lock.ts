@@ -161,15 +161,13 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   /** @internal */
   protected leaseOf(grant: Grant, waitedMs: number): LockLease {
     const { context, name, events } = this;
-    const holding: Holding = new Holding(context, grant, {
-      name,
-      use: this.usedAs,
-      events,
-      onEnd: () => void this.#holdings.delete(holding),
-    });
-    this.#holdings.add(holding);
+    let holding: Holding | undefined;
+    // One whose node is gone already ends before it is made.
+    const onEnd = () => void (holding && this.#holdings.delete(holding));
+    holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });
     const lease = this.makeLease(holding);
     holding.assertHeld(); // Never hand out what is lost already.
+    this.#holdings.add(holding);
     events.emit('lockAcquired', { lease, waitedMs });
     holding.granted();
     return lease;
@@ -272,7 +270,8 @@ async function againIfSessionLost<T>(giveUp: AbortSignal | undefined, ask: () =>
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+      if (!(error instanceof SessionLostError)) throw error;
+      giveUp?.throwIfAborted();
     }
   }
 }

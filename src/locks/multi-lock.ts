@@ -40,7 +40,8 @@ export class MultiLock extends Lock {
         return await this.#awaitTurns(joined, options, giveUp);
       } catch (error) {
         for (const { place } of joined) void place.leave().catch(() => {});
-        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+        if (!(error instanceof SessionLostError)) throw error;
+        giveUp?.throwIfAborted();
       }
     }
   }
@@ -84,11 +85,13 @@ export class MultiLock extends Lock {
       for (const turn of turns) turn.then(({ hold }) => hold.release()).catch(() => {});
       throw error;
     });
-    const [first, ...others] = grants;
-    for (const { hold } of others) hold.release(); // They are of one session: one hold speaks for all.
+    for (const { hold } of grants) hold.release(); // The first may have ended while the others were waited for.
+    const places = joined.map(({ place }) => place);
+    // They are of one session: one hold speaks for all.
+    const hold = await holdOf(places[0]!, giveUp);
     return grantOfAll(
-      joined.map(({ place }) => place),
-      first!.hold,
+      places,
+      hold,
       grants.some(({ contended }) => contended),
     );
   }

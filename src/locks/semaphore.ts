@@ -61,7 +61,8 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       try {
         return await this.#contendOnce(options, giveUp);
       } catch (error) {
-        if (!(error instanceof SessionLostError) || giveUp?.aborted) throw error;
+        if (!(error instanceof SessionLostError)) throw error;
+        giveUp?.throwIfAborted();
       }
     }
   }

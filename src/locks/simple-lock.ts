@@ -2,7 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
 import { uuidOf } from '../queue/entry-name.ts';
-import { isInterrupted, untilAnswered } from '../queue/settled-writes.ts';
+import { isInterrupted, untilAnswered, untilWritable } from '../queue/settled-writes.ts';
 import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
@@ -43,7 +43,8 @@ export class SimpleLock extends Lock {
         await this.#untilGone(giveUp);
       } catch (error) {
         const again = error instanceof SessionLostError || isInterrupted(error);
-        if (!again || giveUp?.aborted) throw error;
+        if (!again) throw error;
+        giveUp?.throwIfAborted();
       }
     }
   }
@@ -94,11 +95,14 @@ export class SimpleLock extends Lock {
       } catch (error) {
         if (isServerError(error, 'no-node')) {
           const acl = store.folderAcl && { acl: store.folderAcl };
-          await untilAnswered(() => zk.ensurePath(this.context.root, { mode: 'container', session, ...acl }));
+          const { root } = this.context;
+          await untilAnswered(() => zk.ensurePath(root, { mode: 'container', session, ...acl }));
         } else if (isServerError(error, 'node-exists')) {
           return undefined;
         } else if (isInterrupted(error)) {
-          const mine = await this.#find(id, data, session);
+          const mine = await untilWritable({ clock: store.clock, session }, () =>
+            this.#find(id, data, session),
+          );
           if (mine) return mine;
         } else {
           throw error;
@@ -154,6 +158,7 @@ export class SimpleLock extends Lock {
 
   #placeOf(czxid: bigint, session: LockContext['zk']['session'], data: string): ZooKeeperPlace {
     const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
-    return new ZooKeeperPlace(this.context.store, { queue: this.#queue, entry, token: czxid, session, data });
+    const facts = { queue: this.#queue, entry, token: czxid, session, data, nameIsShared: true };
+    return new ZooKeeperPlace(this.context.store, facts);
   }
 }

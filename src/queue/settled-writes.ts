@@ -1,3 +1,4 @@
+import { sleep } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
@@ -13,45 +14,47 @@ export function isSessionOver(error: unknown): boolean {
   return error instanceof SessionLostError || error instanceof ClosedError;
 }
 
-/** A server that is cut off from its quorum, or whose disk is full, takes no writes: asked again after this long. */
-const REFUSED_PAUSE_MS = 250;
+/** How soon a server that takes no writes is asked again. */
+const READ_ONLY_RETRY_MS = 250;
 
 /** Whose time and session a write is of. */
-interface WriteBounds {
+export interface WriteBounds {
   readonly clock: Clock;
   readonly session: Session;
 }
 
 /**
  * Does something that may be done twice, until it is known to be done or the session is over. What a lost connection
- * left open is asked again at once, so that it goes out before anything newer once there is a connection again. What a
- * server could not take is asked again later: an entry that was not removed would stand in everybody's way.
+ * left open is asked again at once, so that it goes out before anything newer once there is a connection again.
  */
 export async function untilSettled(bounds: WriteBounds, attempt: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
-      await attempt();
+      await untilWritable(bounds, attempt);
       return;
     } catch (error) {
       if (isSessionOver(error)) return;
-      if (isServerError(error, 'not-read-only')) await pauseWithin(bounds);
-      else if (!isInterrupted(error)) throw error;
+      if (!isInterrupted(error)) throw error;
     }
   }
 }
 
-/** Shorter if the session ends. */
-function pauseWithin({ clock, session: { lost } }: WriteBounds): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      cancel();
-      lost.removeEventListener('abort', end);
-      resolve();
-    };
-    const cancel = clock.at(clock.nowMs() + REFUSED_PAUSE_MS, end);
-    lost.addEventListener('abort', end);
-    if (lost.aborted) end();
-  });
+/**
+ * Asks again while the server takes no writes, its disk being full or its quorum away. For what cannot be left open:
+ * an entry that is not removed, or not known to be there, would stay in everybody's way for as long as the session.
+ */
+export async function untilWritable<T>(
+  { clock, session }: WriteBounds,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isServerError(error, 'not-read-only')) throw error;
+    }
+    await sleep(clock, READ_ONLY_RETRY_MS, session.lost).catch(() => {}); // The attempt will say that it is over.
+  }
 }
 
 /** Asks until there is an answer. A read that several connections in a row left open is given up by the client. */
@@ -65,11 +68,23 @@ export async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Deletes a node of this session's for sure; that it is gone already is fine. */
-export function deleteForSure(zk: ZooKeeper, path: string, bounds: WriteBounds): Promise<void> {
+/**
+ * Deletes a node of this session's for sure; that it is gone already is fine. With a `czxid`, where others may make a
+ * node of this name: what an unanswered request has deleted may be theirs by now, and is looked at before it is repeated.
+ */
+export function deleteForSure(
+  zk: ZooKeeper,
+  path: string,
+  bounds: WriteBounds,
+  czxid?: bigint,
+): Promise<void> {
+  const { session } = bounds;
+  let asked = false;
   return untilSettled(bounds, async () => {
+    if (asked && czxid !== undefined && (await zk.exists(path, { session }))?.czxid !== czxid) return;
+    asked = true;
     try {
-      await zk.delete(path, { session: bounds.session });
+      await zk.delete(path, { session });
     } catch (error) {
       if (!isServerError(error, 'no-node')) throw error;
     }

@@ -37,6 +37,8 @@ interface PlaceFacts {
   readonly since?: bigint;
   /** What the node says of its owner. */
   readonly data: string;
+  /** Others make nodes of this name too, when it is free. */
+  readonly nameIsShared?: boolean;
 }
 
 /** What a place needs of its queue. */
@@ -116,9 +118,12 @@ export class ZooKeeperPlace implements Place {
       if (type !== 'session-lost') told.resolve('gone');
     };
     let watched = false;
+    let strayed = false;
     const onBaton = ({ type }: WatchEvent) => {
+      if (type !== 'node-created') return;
       // Before our own watches are set, this came by somebody else's, and the own node may have gone unnoticed.
-      if (type === 'node-created') told.resolve(watched ? 'released' : 'gone');
+      strayed = !watched;
+      told.resolve(watched ? 'released' : 'gone');
     };
     this.#hold ??= session.hold();
     const watching = this.#watch([
@@ -140,7 +145,10 @@ export class ZooKeeperPlace implements Place {
       return departure;
     } finally {
       // The baton's transaction has deleted the one ahead too: that watch is used up, or about to be.
-      if (departure !== 'released') this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton });
+      if (departure !== 'released') {
+        const hasStrayed = () => strayed;
+        this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton, hasStrayed });
+      }
     }
   }
 
@@ -152,12 +160,17 @@ export class ZooKeeperPlace implements Place {
       readonly onAhead: WatchListener;
       readonly batonPath: string;
       readonly onBaton: WatchListener;
+      hasStrayed(): boolean;
     },
   ): void {
     const { zk } = this.#store;
+    const { session } = this.#facts;
     void Promise.allSettled([watching]).then(() => {
       void zk.unwatch(ears.aheadPath, 'data', ears.onAhead);
-      void zk.unwatch(ears.batonPath, 'exists', ears.onBaton);
+      const stopBaton = () => void zk.unwatch(ears.batonPath, 'exists', ears.onBaton);
+      if (!ears.hasStrayed()) return stopBaton();
+      // The server has set a watch that nobody here knows of any more: known again, it can be taken away.
+      zk.exists(ears.batonPath, { watch: ears.onBaton, session }).then(stopBaton, () => {});
     });
   }
 
@@ -279,6 +292,11 @@ export class ZooKeeperPlace implements Place {
 
   async #delete(): Promise<void> {
     const { zk } = this.#store;
+    if (this.#facts.nameIsShared) {
+      // What is there after it was removed by someone else is not ours.
+      if (!this.#evicted) await deleteForSure(zk, this.path, this.#bounds, this.token);
+      return;
+    }
     try {
       await gatheredWritesOf(zk, this.#facts.session).delete(this.path);
     } catch (error) {

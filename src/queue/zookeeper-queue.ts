@@ -6,7 +6,7 @@ import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts'
 import { gatheredWritesOf, type Made } from './gathered-writes.ts';
 import type { Joined, JoinRequest, LockQueue, QueueEntry, QueueView } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
-import { deleteForSure, isInterrupted, untilAnswered } from './settled-writes.ts';
+import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 /** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
@@ -139,13 +139,17 @@ class Entrance {
           if (!foldersMissing) await this.#request.beforeFolders?.();
           foldersMissing = true;
         } else if (isInterrupted(error)) {
-          const found = await this.#find();
+          const found = await untilWritable(this.#bounds, () => this.#find());
           if (found) return this.#entered(found, this.#list());
         } else {
           throw error;
         }
       }
     }
+  }
+
+  get #bounds() {
+    return { clock: this.#store.clock, session: this.#session };
   }
 
   /** Calls `onSent` as soon as the entries have been asked for. */
@@ -229,8 +233,7 @@ class Entrance {
         });
         if (mine.length === this.#prefixes.length) return inQueueOrder(mine, this.#prefixes);
         // A ghost of an older session, or what is left of ours: never to be won on.
-        const bounds = { clock: this.#store.clock, session };
-        await Promise.all(paths.map((path) => deleteForSure(zk, path, bounds)));
+        await Promise.all(paths.map((path) => deleteForSure(zk, path, this.#bounds)));
         return undefined;
       } catch (error) {
         if (!isInterrupted(error)) throw error;

@@ -574,7 +574,8 @@ export class ServerCore implements HandlerContext, StoreOwner {
       else this.#expire(session);
     }
     for (const connection of this.#strangers) {
-      if (nowMs - connection.openedAtMs < this.limits.handshakeMs) break;
+      // As `wakeAtMs` reckons it: the difference of two such times may be less, by a rounding error.
+      if (nowMs < connection.openedAtMs + this.limits.handshakeMs) break;
       this.#drop(connection, 'no connect request in time', 'handshake-time');
     }
     if (nowMs >= this.#reapAtMs) {

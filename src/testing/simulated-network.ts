@@ -1,16 +1,17 @@
 import type { Clock } from '../base/clock.ts';
 import { fraction, type Random } from '../base/random.ts';
 import type { Link, LinkHandlers, Transport } from '../client/transport.ts';
-import type { Peer, ServerConnection, ServerLink } from '../server/server-connection.ts';
+import type { Peer, ServerLink } from '../server/server-connection.ts';
 import type { ServerAddress } from '../session/session-io.ts';
 
 /** What listens at an address; the server core is one. */
 export interface SimulatedListener {
-  accept(link: ServerLink, peer: Peer): ServerConnection | undefined;
-  receive(connection: ServerConnection, chunk: Buffer): void;
-  closed(connection: ServerConnection): void;
+  /** Undefined if it wants no more; what stands for the connection otherwise, to be given with all that follows. */
+  accept(link: ServerLink, peer: Peer): object | undefined;
+  receive(connection: object, chunk: Buffer): void;
+  closed(connection: object): void;
   /** The peer has taken some of its output. */
-  drained(connection: ServerConnection): void;
+  drained(connection: object): void;
   /** Called after each of the above, for the timer's sake. */
   stepped(): void;
 }
@@ -20,6 +21,8 @@ export interface Arrival {
   readonly atMs: number;
   /** Which connection, counted from the first that was dialled. */
   readonly link: number;
+  /** Whose: what `attach` was told. */
+  readonly client: string;
   readonly to: 'client' | 'server';
   readonly bytes: Buffer;
 }
@@ -29,12 +32,19 @@ export interface SimulatedNetworkOptions {
   readonly random: Random;
   /** A chunk takes up to this long, and any two of one direction arrive in order. */
   readonly delayMsMax?: number;
+  /** How likely a chunk is to be cut in two, and what is left of it again. */
+  readonly splitChance?: number;
   readonly onArrival?: (arrival: Arrival) => void;
 }
+
+/** Which way bytes go. */
+export type Heading = 'to-client' | 'to-server';
 
 const CLIENT_ADDRESS = '10.0.0.1';
 const PORT_MIN = 40_000;
 const PIECES_MAX = 3;
+const DELAY_MS_MAX = 10;
+const SPLIT_CHANCE = 0.3;
 
 /**
  * A network in memory: connects the real client to the server core without a socket, under one clock and from one seed.
@@ -63,30 +73,45 @@ export class SimulatedNetwork {
   }
 
   /** The network as one client has it: it alone can be cut off. */
-  attach(): SimulatedUplink {
-    return new SimulatedUplink((server, handlers, uplink) => {
-      const link = new SimulatedLink({
-        ...this.#options,
-        number: this.#linkCount++,
-        handlers,
-        uplink,
-        listenerNow: () => (uplink.cutOff ? undefined : this.#listeners.get(keyOf(server))),
-        onOver: () => this.#links.delete(link),
-      });
-      this.#links.add(link);
-      return link;
-    }, this.#links);
+  attach(name = ''): SimulatedUplink {
+    return new SimulatedUplink(
+      name,
+      (server, handlers, uplink) => {
+        const link = new SimulatedLink({
+          ...this.#options,
+          number: this.#linkCount++,
+          handlers,
+          uplink,
+          listenerNow: () => (uplink.cutOff ? undefined : this.#listeners.get(keyOf(server))),
+          onOver: () => this.#links.delete(link),
+        });
+        this.#links.add(link);
+        return link;
+      },
+      this.#links,
+    );
   }
 }
 
-/** One client's way into the network: a transport for `connect`. */
+/** One client's way into the network: a transport for `connect`, and all that can go wrong on the way. */
 export class SimulatedUplink implements Transport {
   readonly #dial: (server: ServerAddress, handlers: LinkHandlers, uplink: SimulatedUplink) => SimulatedLink;
   readonly #links: ReadonlySet<SimulatedLink>;
   #cutOff = false;
+  /** How often each direction is held up: one may be for several reasons. */
+  readonly #holdCounts: Record<Heading, number> = { 'to-client': 0, 'to-server': 0 };
+  readonly #heldUp: Record<Heading, Set<() => void>> = { 'to-client': new Set(), 'to-server': new Set() };
+  /** How many more bytes get through before the connection breaks. */
+  readonly #bytesLeft: Record<Heading, number> = {
+    'to-client': Number.POSITIVE_INFINITY,
+    'to-server': Number.POSITIVE_INFINITY,
+  };
+  /** Chunks of this client's take up to this long; the network's own measure if undefined. */
+  delayMsMax: number | undefined;
 
   /** @internal */
   constructor(
+    readonly name: string,
     dial: (server: ServerAddress, handlers: LinkHandlers, uplink: SimulatedUplink) => SimulatedLink,
     links: ReadonlySet<SimulatedLink>,
   ) {
@@ -116,6 +141,45 @@ export class SimulatedUplink implements Transport {
   restore(): void {
     this.#cutOff = false;
   }
+
+  /** From now on what goes this way does not arrive, as behind a router that drops it; neither do hang-ups. */
+  hold(heading: Heading): void {
+    this.#holdCounts[heading]++;
+  }
+
+  /** Takes one `hold` back: what was sent meanwhile arrives, since its senders have repeated it. */
+  letGo(heading: Heading): void {
+    if (--this.#holdCounts[heading] > 0) return;
+    const flows = [...this.#heldUp[heading]];
+    this.#heldUp[heading].clear();
+    for (const flow of flows) flow();
+  }
+
+  /** Calls `flow` once this way is open again. @internal */
+  whenLetGo(heading: Heading, flow: () => void): void {
+    this.#heldUp[heading].add(flow);
+  }
+
+  isHeld(heading: Heading): boolean {
+    return this.#holdCounts[heading] > 0;
+  }
+
+  /** Lets so many more bytes through this way, then breaks the connection that the next one is on. */
+  cutAfter(heading: Heading, bytes: number): void {
+    this.#bytesLeft[heading] = bytes;
+  }
+
+  /** How many of these bytes get through; fewer than all means that the connection breaks behind them. @internal */
+  admit(heading: Heading, bytes: number): number {
+    const admitted = Math.min(bytes, this.#bytesLeft[heading]);
+    this.#bytesLeft[heading] = admitted < bytes ? Number.POSITIVE_INFINITY : this.#bytesLeft[heading] - bytes;
+    return admitted;
+  }
+
+  /** The client's machine loses power: its connections are silent from now on, and nobody is told. */
+  vanish(): void {
+    for (const link of this.#links) if (link.uplink === this) link.clientVanished();
+  }
 }
 
 interface LinkOptions extends SimulatedNetworkOptions {
@@ -134,7 +198,7 @@ class SimulatedLink implements Link {
   readonly #waiting: Buffer[] = [];
   #paused = false;
   #bufferedBytes = 0;
-  #connection: ServerConnection | undefined;
+  #connection: object | undefined;
   /** The client hears no more: it hung up, or was told that the connection is closed. */
   #clientOver = false;
   /** The server hears no more. */
@@ -143,8 +207,8 @@ class SimulatedLink implements Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.#toServer = new Pipe(options);
-    this.#toClient = new Pipe(options);
+    this.#toServer = new Pipe(options, 'to-server');
+    this.#toClient = new Pipe(options, 'to-client');
     this.#toServer.send(() => this.#open());
   }
 
@@ -155,7 +219,7 @@ class SimulatedLink implements Link {
   // The client's end
 
   write(bytes: Buffer): void {
-    for (const piece of this.#pieces(bytes)) this.#toServer.send(() => this.#arriveAtServer(piece));
+    this.#transmit('to-server', bytes, (piece) => this.#arriveAtServer(piece));
   }
 
   destroy(): void {
@@ -167,8 +231,13 @@ class SimulatedLink implements Link {
 
   /** The connection breaks: both ends hear of it, and nothing that is on its way arrives. */
   reset(): void {
-    this.#endServer();
+    if (this.uplink.isHeld('to-server')) this.#toServer.send(() => this.#endServer());
+    else this.#endServer();
     this.#endClient(new Error('connection reset'));
+  }
+
+  clientVanished(): void {
+    this.#clientOver = true;
   }
 
   serverDied(): void {
@@ -200,7 +269,7 @@ class SimulatedLink implements Link {
     while (!this.#paused && !this.#serverOver && this.#connection && this.listener) {
       const bytes = this.#waiting.shift();
       if (!bytes) return;
-      onArrival?.({ atMs: clock.nowMs(), link: number, to: 'server', bytes });
+      onArrival?.({ atMs: clock.nowMs(), link: number, client: this.uplink.name, to: 'server', bytes });
       this.listener.receive(this.#connection, bytes);
       this.listener.stepped();
     }
@@ -214,7 +283,7 @@ class SimulatedLink implements Link {
     }
     if (this.#clientOver) return;
     const { clock, number, onArrival, handlers } = this.#options;
-    onArrival?.({ atMs: clock.nowMs(), link: number, to: 'client', bytes });
+    onArrival?.({ atMs: clock.nowMs(), link: number, client: this.uplink.name, to: 'client', bytes });
     handlers.received(bytes);
   }
 
@@ -245,8 +314,7 @@ class SimulatedLink implements Link {
     return {
       write: (bytes) => {
         if (this.#serverOver) return;
-        this.#bufferedBytes += bytes.byteLength;
-        for (const piece of this.#pieces(bytes)) this.#toClient.send(() => this.#arriveAtClient(piece));
+        this.#transmit('to-client', bytes, (piece) => this.#arriveAtClient(piece));
       },
       end: () => {
         this.#serverOver = true;
@@ -275,11 +343,21 @@ class SimulatedLink implements Link {
     };
   }
 
+  #transmit(heading: Heading, bytes: Buffer, arrive: (piece: Buffer) => void): void {
+    const pipe = heading === 'to-server' ? this.#toServer : this.#toClient;
+    const admitted = this.uplink.admit(heading, bytes.byteLength);
+    // A copy: the two ends share nothing.
+    const sent = Buffer.from(bytes.subarray(0, admitted));
+    if (heading === 'to-client') this.#bufferedBytes += admitted;
+    if (admitted > 0) for (const piece of this.#pieces(sent)) pipe.send(() => arrive(piece));
+    if (admitted < bytes.byteLength) pipe.send(() => this.reset());
+  }
+
   #pieces(bytes: Buffer): Buffer[] {
-    const { random } = this.#options;
+    const { random, splitChance = SPLIT_CHANCE } = this.#options;
     const pieces: Buffer[] = [];
-    let rest = Buffer.from(bytes); // A copy: the two ends share nothing.
-    while (pieces.length < PIECES_MAX - 1 && rest.byteLength > 1 && fraction(random) < 0.3) {
+    let rest = bytes;
+    while (pieces.length < PIECES_MAX - 1 && rest.byteLength > 1 && fraction(random) < splitChance) {
       const at = 1 + Math.floor(fraction(random) * (rest.byteLength - 1));
       pieces.push(rest.subarray(0, at));
       rest = rest.subarray(at);
@@ -290,19 +368,41 @@ class SimulatedLink implements Link {
 
 /** One direction: everything takes a random time, and nothing overtakes. */
 class Pipe {
-  readonly #options: SimulatedNetworkOptions;
+  readonly #options: LinkOptions;
+  readonly #heading: Heading;
+  /** What is on its way, the oldest first. */
+  readonly #underway: (() => void)[] = [];
+  /** How much of it would have arrived, were the way not held up. */
+  #dueCount = 0;
   #lastAtMs = 0;
 
-  constructor(options: SimulatedNetworkOptions) {
+  constructor(options: LinkOptions, heading: Heading) {
     this.#options = options;
+    this.#heading = heading;
   }
 
   send(arrive: () => void): void {
-    const { clock, random, delayMsMax = 10 } = this.#options;
+    const { clock, random, uplink } = this.#options;
+    const delayMsMax = uplink.delayMsMax ?? this.#options.delayMsMax ?? DELAY_MS_MAX;
     const atMs = Math.max(this.#lastAtMs, clock.nowMs() + fraction(random) * delayMsMax);
     this.#lastAtMs = atMs;
-    clock.at(atMs, arrive);
+    this.#underway.push(arrive);
+    clock.at(atMs, () => this.#arrive());
   }
+
+  #arrive(): void {
+    const { uplink } = this.#options;
+    if (!uplink.isHeld(this.#heading)) return this.#underway.shift()?.();
+    this.#dueCount++;
+    uplink.whenLetGo(this.#heading, this.#flow);
+  }
+
+  readonly #flow = () => {
+    const { clock } = this.#options;
+    const dueCount = this.#dueCount;
+    this.#dueCount = 0;
+    for (let due = 0; due < dueCount; due++) clock.at(clock.nowMs(), () => this.#arrive());
+  };
 }
 
 function keyOf({ host, port }: ServerAddress): string {

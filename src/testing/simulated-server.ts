@@ -1,14 +1,16 @@
 import type { Clock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { fraction, type Random } from '../base/random.ts';
+import type { ServerConnection } from '../server/server-connection.ts';
 import { firstZxid, ServerCore } from '../server/server-core.ts';
 import type { ServerLimits } from '../server/server-limits.ts';
 import { Store } from '../server/storage/store.ts';
 import type { StoreStatistics } from '../server/storage/store-statistics.ts';
 import { Ticker } from '../server/ticker.ts';
+import type { Transaction } from '../server/transaction.ts';
 import type { ServerAddress } from '../session/session-io.ts';
 import type { SimulatedFolder } from './simulated-folder.ts';
-import type { SimulatedNetwork } from './simulated-network.ts';
+import type { SimulatedListener, SimulatedNetwork } from './simulated-network.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
@@ -17,8 +19,10 @@ export interface SimulatedServerOptions {
   readonly address: ServerAddress;
   readonly folder: SimulatedFolder;
   readonly limits?: Partial<ServerLimits>;
-  /** A sync of the disk takes up to this long. */
-  readonly syncMsMax?: number;
+  /** A sync of the disk takes up to this long; asked for each, if it changes. */
+  readonly syncMsMax?: number | (() => number);
+  /** Told of each transaction before it is written. */
+  readonly onTransaction?: (transaction: Transaction) => void;
   /** Small ones make for many snapshots. */
   readonly logBytesMax?: number;
   readonly log?: Log;
@@ -27,7 +31,13 @@ export interface SimulatedServerOptions {
 /** A server in a simulated process, on a simulated network and disk. */
 export interface SimulatedServer {
   readonly core: ServerCore;
+  /** What its connections are given to. */
+  readonly listener: SimulatedListener;
   readonly disk: StoreStatistics;
+  /** Time passes and nobody looks; what comes in must be held up meanwhile. */
+  pause(): void;
+  /** Looks at once: sessions whose time is over by now end. */
+  resume(): void;
   /** The process dies and the power goes: the folder that is left, for the next start. */
   crash(): SimulatedFolder;
 }
@@ -37,7 +47,7 @@ const SYNC_MS_MAX = 10;
 
 /** Starts a server on what its folder holds. Time must pass for it to start: its disk takes some. */
 export async function startSimulatedServer(options: SimulatedServerOptions): Promise<SimulatedServer> {
-  const { clock, random, network, address, folder, log = silentLog } = options;
+  const { clock, random, network, address, folder, log = silentLog, onTransaction } = options;
   slowDown(options);
   const { store, recovered } = await Store.open(folder, {
     clock,
@@ -51,7 +61,12 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     random,
     log,
     recovered,
-    journal: store,
+    journal: {
+      append(transaction) {
+        onTransaction?.(transaction);
+        store.append(transaction);
+      },
+    },
     ...(options.limits && { limits: options.limits }),
   });
   const ticker = new Ticker(core, clock);
@@ -65,17 +80,21 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
-  const die = network.listen(address, {
+  const listener: SimulatedListener = {
     accept: (link, peer) => core.accept(link, peer),
-    receive: (connection, chunk) => core.receive(connection, chunk),
-    closed: (connection) => core.closed(connection),
-    drained: (connection) => core.drained(connection),
+    receive: (connection, chunk) => core.receive(connection as ServerConnection, chunk),
+    closed: (connection) => core.closed(connection as ServerConnection),
+    drained: (connection) => core.drained(connection as ServerConnection),
     stepped: () => ticker.arm(),
-  });
+  };
+  const die = network.listen(address, listener);
   ticker.arm();
   return {
     core,
+    listener,
     disk: store.statistics,
+    pause: () => ticker.pause(),
+    resume: () => ticker.resume(),
     crash() {
       ticker.stop();
       die();
@@ -90,7 +109,8 @@ function slowDown({ folder, clock, random, syncMsMax = SYNC_MS_MAX }: SimulatedS
   folder.pause = async ({ kind }) => {
     if (kind !== 'sync') return;
     await new Promise<void>((resolve) => {
-      clock.at(clock.nowMs() + fraction(random) * syncMsMax, resolve);
+      const msMax = typeof syncMsMax === 'number' ? syncMsMax : syncMsMax();
+      clock.at(clock.nowMs() + fraction(random) * msMax, resolve);
     });
   };
 }

@@ -1,0 +1,233 @@
+// Bugs that the simulation must find, each as a change to the text of the sources. Most have been shipped by a trusted
+// library, or were here once. One that no longer applies breaks the run: it is to be moved to where the code went.
+import type { Patch } from './compile.ts';
+
+export interface Mutant {
+  readonly name: string;
+  readonly patches: readonly Patch[];
+}
+
+function mutant(
+  name: string,
+  ...changes: (readonly [file: string, find: string, replace: string])[]
+): Mutant {
+  return {
+    name,
+    patches: changes.map(([file, find, replace]) => ({
+      name: `mutant "${name}"`,
+      file: `src/${file}`,
+      find,
+      replace,
+    })),
+  };
+}
+
+const QUEUE = 'queue/zookeeper-queue.ts';
+const PLACE = 'queue/zookeeper-place.ts';
+const WRITES = 'queue/settled-writes.ts';
+const CONTEST = 'locks/contest.ts';
+const LEASE = 'locks/lock-lease.ts';
+const LOCK = 'locks/lock.ts';
+const TURN = 'locks/turn.ts';
+const SIMPLE = 'locks/simple-lock.ts';
+const MULTI = 'locks/multi-lock.ts';
+
+export const mutants: readonly Mutant[] = [
+  mutant('a create whose answer was lost is made again without looking (zktools 2, Accumulo 1086)', [
+    QUEUE,
+    'const found = await untilWritable(this.#store, this.#session, () => this.#find());',
+    'const found = undefined as Made[] | undefined;',
+  ]),
+  mutant('a wait that is given up leaves its node (zk-ruby 49, aiozk 34)', [
+    CONTEST,
+    'void place?.leave().catch(() => {}); // The first error is the one to tell.',
+    '',
+  ]),
+  mutant('a create that is given up on the way leaves its node', [
+    QUEUE,
+    'if (signal.aborted) entering.then(leaveAll).catch(() => {});',
+    '',
+  ]),
+  mutant('a try that was overtaken leaves its node (kazoo 732)', [
+    CONTEST,
+    '  await place.leave();\n  return undefined;',
+    '  return undefined;',
+  ]),
+  mutant('a release is tried once only (CURATOR-486, CURATOR-678)', [
+    WRITES,
+    'if (isSessionOver(error)) return;\n      if (!isInterrupted(error)) throw error;',
+    'if (isSessionOver(error) || isInterrupted(error)) return;\n      throw error;',
+  ]),
+  mutant('watches are not set again after a reconnect (kazoo 170, twitter-commons 20)', [
+    'session/session-machine.ts',
+    'for (const request of this.#restoration.requests()) this.#send(request, nowMs);',
+    'for (const request of this.#restoration.requests()) if (request.purpose === undefined) this.#send(request, nowMs);',
+  ]),
+  mutant('watches are set again as of now, not of when they left off (ZOOKEEPER-4655)', [
+    'server/set-watches.ts',
+    "if (!node) missed.push({ type: 'node-deleted', path });\n    else if (node.mzxid",
+    'if (!node) watches.watchData(path, connection);\n    else if (node.mzxid',
+  ]),
+  mutant('contenders are sorted by their whole names (kazoo 309, 385)', [
+    QUEUE,
+    'if (unordered.length === 0) return { entries: entries.sort(inOrder), foreign };',
+    'if (unordered.length === 0) return { entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)), foreign };',
+  ]),
+  mutant('a lease has no end of its own', [
+    'session/contact.ts',
+    'return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;',
+    'return lagMs + clockRateTolerance === -1 ? 0 : Number.MAX_SAFE_INTEGER;',
+  ]),
+  mutant('a lease lasts as long as the session, and then some', [
+    'session/contact.ts',
+    '- lagMs - this.heartbeatPeriodMs;',
+    '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
+  ]),
+  mutant('a lease counts from the answer', [
+    'session/session-machine.ts',
+    'this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));',
+    'this.#contact.answered(nowMs, ok && isConfirmedByLeader(request));',
+  ]),
+  mutant('the token is the sequence number', [
+    QUEUE,
+    'token: czxid, session, data });',
+    'token: BigInt(entry.sequence) + 1n, session, data });',
+  ]),
+  mutant(
+    'a grant is not looked at again before it is handed out (etcd 11456)',
+    [
+      PLACE,
+      "if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;",
+      'return hold;',
+    ],
+    [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
+    [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+  ),
+  mutant('a grant after the deadline is handed out', [
+    LOCK,
+    'if (grant && giveUp.isDue) {',
+    'if (grant && giveUp.isDue && !grant) {',
+  ]),
+  mutant('any departure is a grant', [
+    CONTEST,
+    "if (departure === 'released' && !place.evicted) break;",
+    'if (departure && !place.evicted) break;',
+  ]),
+  mutant('a baton grants to one who was removed', [
+    CONTEST,
+    "if (departure === 'released' && !place.evicted) break;",
+    "if (departure === 'released') break;",
+  ]),
+  mutant(
+    'a reader passes the baton',
+    [
+      'locks/grant.ts',
+      "leave: (options) => place.leave(place.entry.role === 'read' ? {} : options),",
+      'leave: (options) => place.leave(options),',
+    ],
+    [TURN, "baton: earlier.role !== 'read',", 'baton: true,'],
+  ),
+  mutant('a writer that was downgraded passes the baton', [
+    PLACE,
+    'if (baton && !this.#accompanied && ',
+    'if (baton && ',
+  ]),
+  mutant('a reader does not wait for writers', [
+    TURN,
+    "blockedBy: ({ role }) => role === 'write' };",
+    'blockedBy: () => false };',
+  ]),
+  mutant('a writer does not wait for readers (CURATOR-621)', [
+    TURN,
+    "export const writing: TurnRule = { roles: ['read', 'write'], blockedBy: () => true };",
+    "export const writing: TurnRule = { roles: ['read', 'write'], blockedBy: ({ role }) => role === 'write' };",
+  ]),
+  mutant('a semaphore has one permit more', [
+    'locks/semaphore.ts',
+    'Math.max(...places) < this.permits;',
+    'Math.max(...places) <= this.permits;',
+  ]),
+  mutant('a semaphore that is given up leaves its permits (CURATOR-462, kazoo 429)', [
+    'locks/semaphore.ts',
+    'for (const place of places) void place.leave().catch(() => {});\n      throw error;',
+    'throw error;',
+  ]),
+  mutant('a multi-lock waits for one of its locks only', [
+    MULTI,
+    'await Promise.all(turns).catch(',
+    'await Promise.all(turns.slice(0, 1)).catch(',
+  ]),
+  mutant('the end of a session is taken for a removal', [
+    PLACE,
+    'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
+    'if (this.#leaving || this.#evicted) return;',
+  ]),
+  mutant('a lost session ends a wait', [
+    CONTEST,
+    'if (!(error instanceof SessionLostError)) throw error;\n      contest.giveUp?.throwIfAborted();',
+    'throw error;',
+  ]),
+  mutant('what guard writes does not depend on the lock', [
+    LEASE,
+    'multi([...checks, ...writes],',
+    'multi([...checks.map(() => ops.check("/")), ...writes],',
+  ]),
+  mutant('a release is not repeated while the disk is full', [
+    WRITES,
+    "if (!isServerError(error, 'not-read-only')) throw error;\n    }\n    await",
+    'throw error;\n    }\n    await',
+  ]),
+  mutant(
+    'a multi-lock takes a hold that may have ended',
+    [MULTI, 'const hold = await holdOf(places[0]!, giveUp);', 'const hold = grants[0]!.hold;'],
+    [
+      MULTI,
+      'for (const { hold } of grants) hold.release(); // The',
+      'for (const { hold } of grants.slice(1)) hold.release(); // The',
+    ],
+    [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
+  ),
+  mutant('a simple lock deletes again without looking', [
+    WRITES,
+    'if (asked && czxid !== undefined && (',
+    'if (!asked && czxid !== undefined && asked && (',
+  ]),
+  mutant('a simple lock gives up when its folder is not made at once', [
+    SIMPLE,
+    "await untilAnswered(() => zk.ensurePath(root, { mode: 'container', session, ...acl }));",
+    "await zk.ensurePath(root, { mode: 'container', session, ...acl });",
+  ]),
+  mutant(
+    'a contender that is removed in the moment of its grant throws',
+    [
+      LOCK,
+      'const onEnd = () => void (holding && this.#holdings.delete(holding));',
+      'const onEnd = () => void this.#holdings.delete(made);',
+    ],
+    [
+      LOCK,
+      'holding = new Holding(context, grant, { name, events, onEnd });',
+      'const made = new Holding(context, grant, { name, events, onEnd });\n    holding = made;',
+    ],
+  ),
+  mutant('a wait that was called off ends with the session', [
+    CONTEST,
+    'contest.giveUp?.throwIfAborted(); // Why',
+    'if (contest.giveUp?.aborted) throw error; // Why',
+  ]),
+  mutant('the server expires sessions early', [
+    'server/session-table.ts',
+    'this.#due(session, nowMs + session.timeoutMs);',
+    'this.#due(session, nowMs + session.timeoutMs / 2 - this.#tickMs);',
+  ]),
+  mutant('the server answers before the disk has it (etcd 14370)', [
+    'server/server-core.ts',
+    "const heldUntil = kind === 'settled-answer' ? undefined : this.#unsettled.newestZxid;",
+    "const heldUntil = kind === 'settled-answer' || this.#journal ? undefined : this.#unsettled.newestZxid;",
+  ]),
+  mutant('the server keeps what an expired session made', [
+    'server/server-core.ts',
+    'const removed = this.tree.ephemeralsOf(session.id).map((path)',
+    'const removed = this.tree.ephemeralsOf(session.id).slice(1).map((path)',
+  ]),
+];

@@ -1,0 +1,250 @@
+// Points of the code that every run of the simulation must have come by: a green run that never got there says nothing.
+// They are put into the text when it is compiled for the simulation, so that the code itself knows nothing of them.
+import type { Patch } from './compile.ts';
+
+/**
+ * `code` is a piece of the file, there exactly once, and in ‹these› what is added to it: `@@` counts, and is true.
+ */
+interface Probe {
+  readonly name: string;
+  readonly file: string;
+  readonly code: string;
+}
+
+const probe = (name: string, file: string, code: string): Probe => ({ name, file: `src/${file}`, code });
+
+export const probes: readonly Probe[] = [
+  // Waiting for the turn
+  probe(
+    'turn: granted at once or after a look',
+    'locks/contest.ts',
+    "if (turn.kind === 'granted'‹ && @@›) break;",
+  ),
+  probe(
+    'turn: found itself removed',
+    'locks/contest.ts',
+    "if (turn.kind === 'evicted'‹ && @@›) throw evictedFrom(lockName);",
+  ),
+  probe('turn: waits', 'locks/contest.ts', 'contended = true;\n    ‹@@; ›contest.onWait?.(turn);'),
+  probe(
+    'turn: granted by a baton',
+    'locks/contest.ts',
+    "if (departure === 'released' && !place.evicted‹ && @@›) break;",
+  ),
+  probe(
+    'turn: looks again after a departure',
+    'locks/contest.ts',
+    '‹@@; ›view = await orAbort(place.view(), giveUp);',
+  ),
+  probe(
+    'contend: again in a new session',
+    'locks/contest.ts',
+    'contest.giveUp?.throwIfAborted(); // Why it ends is that nobody waits.‹\n      @@;›',
+  ),
+  probe(
+    'try: busy by the first look',
+    'locks/contest.ts',
+    'if (!isFree(before.entries, rule)‹ && @@›) return undefined;',
+  ),
+  probe(
+    'try: overtaken after joining',
+    'locks/contest.ts',
+    '‹@@; ›await place.leave();\n  return undefined;',
+  ),
+  probe(
+    'hold: given up while it was confirmed',
+    'locks/contest.ts',
+    '} catch (error) {\n    ‹@@; ›holding.then(',
+  ),
+  // The lease
+  probe('lease: lost', 'locks/lock-lease.ts', "this.#end('lost');‹ @@;›"),
+  probe('lease: removed by someone else', 'locks/lock-lease.ts', 'evicted: () => ‹@@ && ›this.#lose('),
+  probe(
+    'lease: ended by its own clock or session',
+    'locks/lock-lease.ts',
+    'grant.hold.onEnded((cause) => ‹@@ && ›this.#lose(',
+  ),
+  probe(
+    'lease: asked for by someone',
+    'locks/lock-lease.ts',
+    "if (this.#state !== 'held' || this.#reason) return;‹ @@;›",
+  ),
+  probe('lease: watched for lasting long', 'locks/lock-lease.ts', '#watch(): void {\n    ‹@@; ›this.#grant'),
+  probe('lease: re-entered and left', 'locks/lock-lease.ts', 'if (--this.#leaseCount > 0‹ && @@›) return;'),
+  probe(
+    'lease: its signal made after the loss',
+    'locks/lock-lease.ts',
+    '!this.#controller.signal.aborted‹ && @@›)',
+  ),
+  probe(
+    'guard: refused, the node being gone',
+    'locks/lock-lease.ts',
+    'if (error.index < checks.length‹ && @@›) {',
+  ),
+  probe('acquire: granted too late', 'locks/lock.ts', 'if (grant && giveUp.isDue‹ && @@›) {'),
+  probe(
+    'acquire: no server in time',
+    'locks/lock.ts',
+    '‹@@; ›return new LockUnreachableError(this.name, `no server to ask',
+  ),
+  probe(
+    'acquire: re-entered',
+    'locks/lock.ts',
+    'if (options.within‹ && @@›) return this.#reenter(options.within);\n    return this.#run(options, async',
+  ),
+  probe(
+    'try: again in a new session',
+    'locks/lock.ts',
+    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
+  ),
+  // The queue
+  probe(
+    'join: the folder is missing',
+    'queue/zookeeper-queue.ts',
+    "if (isServerError(error, 'no-node')‹ && @@›) {\n          const fault",
+  ),
+  probe(
+    'join: the answer was lost',
+    'queue/zookeeper-queue.ts',
+    '} else if (isInterrupted(error)‹ && @@›) {\n          const found',
+  ),
+  probe(
+    'join: found by its id',
+    'queue/zookeeper-queue.ts',
+    'if (found‹ && @@›) return this.#entered(found, this.#list());',
+  ),
+  probe(
+    'join: not found, made again',
+    'queue/zookeeper-queue.ts',
+    '‹@@; ›await Promise.all(paths.map((path) => deleteForSure(',
+  ),
+  probe(
+    'join: given up on the way',
+    'queue/zookeeper-queue.ts',
+    'if (signal.aborted‹ && @@›) entering.then(leaveAll)',
+  ),
+  probe(
+    'join: the list was lost',
+    'queue/zookeeper-queue.ts',
+    'if (!isInterrupted(error)) throw error;\n            ‹@@; ›return untilAnswered(',
+  ),
+  probe(
+    'queue: entries that their numbers cannot order',
+    'queue/zookeeper-queue.ts',
+    '‹@@; ›const stats = await Promise.all(\n      unordered',
+  ),
+  probe(
+    'queue: no folder is an empty queue',
+    'queue/zookeeper-queue.ts',
+    "if (isServerError(error, 'no-node')‹ && @@›) return { entries: [], foreign: [] };",
+  ),
+  // The place
+  probe(
+    'place: told of a departure',
+    'queue/zookeeper-place.ts',
+    "if (type !== 'session-lost'‹ && @@›) told.resolve('gone');",
+  ),
+  probe('place: told of a baton', 'queue/zookeeper-place.ts', 'strayed = !watched;‹ @@;›'),
+  probe(
+    'place: its watches were lost on the way',
+    'queue/zookeeper-place.ts',
+    "if (isInterrupted(error)‹ && @@›) told.resolve('gone');",
+  ),
+  probe(
+    'place: told of a baton by a watch of somebody else',
+    'queue/zookeeper-place.ts',
+    'if (!ears.hasStrayed()) return stopBaton();‹ @@;›',
+  ),
+  probe(
+    'place: passes the baton',
+    'queue/zookeeper-place.ts',
+    'async #passBaton(): Promise<boolean> {‹\n    @@;›',
+  ),
+  probe(
+    'place: the folder of batons is missing',
+    'queue/zookeeper-place.ts',
+    '#makeBatonFolder(): void {‹\n    @@;›',
+  ),
+  probe('place: removed by someone else', 'queue/zookeeper-place.ts', 'this.#evicted = true;‹\n    @@;›'),
+  probe(
+    'place: a mark was read and taken away',
+    'queue/zookeeper-place.ts',
+    '‹@@; ›const { version } = stat;',
+  ),
+  probe('place: a reader beside the writer', 'queue/zookeeper-place.ts', 'this.#accompanied = true;‹ @@;›'),
+  probe(
+    'place: a hold had to be confirmed',
+    'queue/zookeeper-place.ts',
+    'hold.release();\n      ‹@@; ›await untilAnswered(',
+  ),
+  probe(
+    'place: left when the session was over',
+    'queue/zookeeper-place.ts',
+    'if (this.lost.aborted‹ && @@›) return;',
+  ),
+  probe(
+    'writes: repeated after a lost answer',
+    'queue/settled-writes.ts',
+    'if (!isInterrupted(error)) throw error;‹\n      @@;›\n    }\n  }\n}\n\n/** Asks until',
+  ),
+  probe(
+    'writes: the server took none',
+    'queue/settled-writes.ts',
+    "if (!isServerError(error, 'not-read-only')) throw error;‹ @@;›",
+  ),
+  probe(
+    'writes: a shared name was looked at first',
+    'queue/settled-writes.ts',
+    'if (asked && czxid !== undefined‹ && @@› && (',
+  ),
+  // Recipes
+  probe('semaphore: waits for permits', 'locks/semaphore.ts', '‹@@; ›await joined.place.awaitView('),
+  probe(
+    'semaphore: again in a new session',
+    'locks/semaphore.ts',
+    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
+  ),
+  probe(
+    'multi-lock: one of several failed',
+    'locks/multi-lock.ts',
+    '‹@@; ›for (const turn of turns) turn.then(',
+  ),
+  probe(
+    'multi-lock: again in a new session',
+    'locks/multi-lock.ts',
+    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
+  ),
+  probe(
+    'simple lock: somebody else has it',
+    'locks/simple-lock.ts',
+    "} else if (isServerError(error, 'node-exists')‹ && @@›) {",
+  ),
+  probe('simple lock: found by its id', 'locks/simple-lock.ts', 'if (mine‹ && @@›) return mine;'),
+  probe(
+    'election: nobody leads',
+    'locks/leader-election.ts',
+    'async #watchForFirst(onChange: (event: WatchEvent) => void): Promise<(() => void) | undefined> {‹\n    @@;›',
+  ),
+  probe('read-write lock: downgraded', 'locks/read-write-lock.ts', '‹@@; ›const place = await beside('),
+  probe(
+    'read-write lock: nobody can stand beside',
+    'locks/read-write-lock.ts',
+    'if (!beside‹ && @@›) return',
+  ),
+  // The session
+  probe(
+    'session: leases ended',
+    'session/session-machine.ts',
+    "‹@@; ›this.#effects.push({ kind: 'leases-ended'",
+  ),
+];
+
+/** What puts the probes into the sources. */
+export function probePatches(): Patch[] {
+  return probes.map(({ name, file, code }) => ({
+    name: `probe "${name}"`,
+    file,
+    find: code.replace(/‹[^›]*›/g, ''),
+    replace: code.replace(/[‹›]/g, '').replace('@@', `globalThis.holdfastReached(${JSON.stringify(name)})`),
+  }));
+}

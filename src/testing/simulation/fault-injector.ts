@@ -1,0 +1,221 @@
+import type { Cancel } from '../../base/clock.ts';
+import { parseEntry } from '../../queue/entry-name.ts';
+import type { Heading } from '../simulated-network.ts';
+import type { HoldMonitor } from './hold-monitor.ts';
+import type { Fault } from './scenario.ts';
+import { describe, type SimulatedClient, type World } from './world.ts';
+
+/** Makes things go wrong, and well again. */
+export class FaultInjector {
+  readonly #world: World;
+  readonly #monitor: HoldMonitor;
+  /** What is wrong now, and what mends it. */
+  readonly #mending = new Set<() => void>();
+  #planned: readonly Cancel[] = [];
+  #faultCount = 0;
+
+  constructor(world: World, monitor: HoldMonitor) {
+    this.#world = world;
+    this.#monitor = monitor;
+  }
+
+  plan(faults: readonly Fault[]): void {
+    const { scheduler } = this.#world;
+    this.#planned = faults.map((fault) => scheduler.at(fault.atMs, () => this.#inject(fault)));
+  }
+
+  /** Everything is well from here on; the dead stay dead. */
+  heal(): void {
+    for (const cancel of this.#planned) cancel();
+    for (const mend of [...this.#mending]) mend();
+    for (const { uplink } of this.#world.clients) {
+      uplink.cutAfter('to-client', Number.POSITIVE_INFINITY);
+      uplink.cutAfter('to-server', Number.POSITIVE_INFINITY);
+    }
+  }
+
+  #inject(fault: Fault): void {
+    const world = this.#world;
+    const name = `fault-${++this.#faultCount}`;
+    const target = 'client' in fault ? fault.client : 'lock' in fault ? fault.lock : 'server';
+    world.record({ kind: 'fault-began', atMs: world.nowMs, fault: name, what: fault.kind, target });
+    const mend = this.#begin(fault);
+    if (!mend || !('forMs' in fault)) return;
+    const end = () => {
+      if (!this.#mending.delete(end)) return;
+      mend();
+      world.record({ kind: 'fault-ended', atMs: world.nowMs, fault: name });
+    };
+    this.#mending.add(end);
+    world.scheduler.at(world.nowMs + fault.forMs, end);
+  }
+
+  /** Returns what ends it, if it lasts. */
+  #begin(fault: Fault): (() => void) | undefined {
+    const world = this.#world;
+    switch (fault.kind) {
+      case 'reset':
+        this.#client(fault.client).uplink.reset();
+        return undefined;
+      case 'cut':
+        this.#client(fault.client).uplink.cutAfter(fault.heading, fault.bytes);
+        return undefined;
+      case 'partition':
+        return this.#partition(this.#client(fault.client), fault.heading);
+      case 'refuse': {
+        const { uplink } = this.#client(fault.client);
+        uplink.cut();
+        return () => uplink.restore();
+      }
+      case 'delay': {
+        const { uplink } = this.#client(fault.client);
+        uplink.delayMsMax = fault.delayMsMax;
+        return () => {
+          uplink.delayMsMax = undefined;
+        };
+      }
+      case 'stall':
+        return this.#stall(this.#client(fault.client), fault.first);
+      case 'kill':
+        this.#kill(this.#client(fault.client), fault.silently);
+        return undefined;
+      case 'expire':
+        this.#expire(this.#client(fault.client));
+        return undefined;
+      case 'remove':
+        this.#remove(fault.lock, fault.which);
+        return undefined;
+      case 'remove-folder':
+        this.#removeFolder(fault.lock);
+        return undefined;
+      case 'crash':
+        return this.#crash();
+      case 'stall-server':
+        return this.#stallServer();
+      case 'disk-full':
+        world.disk.full = true;
+        return () => {
+          world.disk.full = false;
+        };
+      case 'slow-disk': {
+        const before = world.scenario.syncMsMax;
+        world.disk.syncMsMax = fault.syncMsMax;
+        return () => {
+          world.disk.syncMsMax = before;
+        };
+      }
+      case 'isolate':
+        return world.followers[fault.follower - 1]?.isolate();
+    }
+  }
+
+  #client(name: string): SimulatedClient {
+    return this.#world.clients.find(({ plan }) => plan.name === name)!;
+  }
+
+  #partition({ uplink }: SimulatedClient, heading: Heading | 'both'): () => void {
+    const headings: Heading[] = heading === 'both' ? ['to-client', 'to-server'] : [heading];
+    for (const each of headings) uplink.hold(each);
+    return () => {
+      for (const each of headings) uplink.letGo(each);
+    };
+  }
+
+  #stall({ process, plan }: SimulatedClient, first: 'alarms' | 'inputs'): (() => void) | undefined {
+    if (process.state !== 'running') return undefined;
+    const world = this.#world;
+    const fromMs = world.nowMs;
+    // What it could have seen last: heartbeats have prolonged its leases since they were granted.
+    for (const { attempt, lease } of this.#monitor.leasesOf(plan.name)) {
+      if (lease.remainingMs() <= 0) continue;
+      const leaseEndsAtMs = fromMs + process.worldSpanMs(lease.remainingMs());
+      world.record({ kind: 'looked', atMs: fromMs, attempt, leaseEndsAtMs });
+    }
+    process.stall();
+    return () => {
+      if (process.state !== 'stalled') return;
+      world.record({ kind: 'stalled', fromMs, atMs: world.nowMs, client: plan.name });
+      process.resume(first);
+    };
+  }
+
+  #kill({ process, plan, uplink }: SimulatedClient, silently: boolean): void {
+    if (process.state === 'dead') return;
+    const world = this.#world;
+    world.record({ kind: 'ended', atMs: world.nowMs, client: plan.name, how: 'killed' });
+    process.die();
+    this.#monitor.clientDied(plan.name);
+    if (silently) uplink.vanish();
+    else uplink.reset();
+  }
+
+  #expire({ holdfast }: SimulatedClient): void {
+    const core = this.#world.server?.core;
+    const id = holdfast?.zk.session.id;
+    const session = id === undefined ? undefined : core?.sessions.get(id);
+    if (!core || !session || core.readOnly) return;
+    for (const path of core.tree.ephemeralsOf(session.id)) this.#tellOfRemoval(path);
+    this.#monitor.sessionEnded(session.id);
+    core.expire(session);
+  }
+
+  #remove(lock: string, which: 'first' | 'second' | 'last'): void {
+    const core = this.#world.server?.core;
+    if (!core || core.readOnly) return;
+    const folders = [`/locks/${lock}`, `/locks/${lock}/leases`, `/locks/${lock}/locks`];
+    const paths = folders.flatMap((folder) =>
+      [...(core.tree.get(folder)?.children ?? [])].filter(parseEntry).map((name) => `${folder}/${name}`),
+    );
+    const own = core.tree.get(folders[0]!);
+    if (own && own.owner > 0n) paths.push(folders[0]!); // A simple lock is its own node.
+    const czxidOf = (path: string) => core.tree.get(path)!.czxid;
+    paths.sort((a, b) => (czxidOf(a) < czxidOf(b) ? -1 : 1));
+    const path = which === 'first' ? paths[0] : which === 'second' ? paths[1] : paths.at(-1);
+    if (path === undefined) return;
+    this.#tellOfRemoval(path);
+    this.#delete(path);
+  }
+
+  #removeFolder(lock: string): void {
+    const core = this.#world.server?.core;
+    const node = core?.tree.get(`/locks/${lock}`);
+    if (!core || core.readOnly || !node || (node.children?.size ?? 0) > 0 || node.owner > 0n) return;
+    this.#delete(`/locks/${lock}`);
+  }
+
+  #tellOfRemoval(path: string): void {
+    const world = this.#world;
+    const node = world.server!.core.tree.get(path)!;
+    this.#monitor.nodeRemoved(path);
+    const lock = path.split('/')[2]!;
+    world.record({ kind: 'removed-by-hand', atMs: world.nowMs, lock, token: node.czxid });
+  }
+
+  #delete(path: string): void {
+    const core = this.#world.server!.core;
+    const moment = core.nextMoment();
+    core.commit(core.writes.remove(path, moment), moment);
+    core.tick(); // Sends what this has to tell.
+  }
+
+  #crash(): (() => void) | undefined {
+    const world = this.#world;
+    if (!world.server) return undefined;
+    world.crashServer();
+    return () => {
+      world.startServer().catch((error) => world.fail('S2', `the server does not start: ${describe(error)}`));
+    };
+  }
+
+  #stallServer(): (() => void) | undefined {
+    const world = this.#world;
+    const { server } = world;
+    if (!server) return undefined;
+    const mends = world.clients.map((client) => this.#partition(client, 'both'));
+    server.pause();
+    return () => {
+      server.resume();
+      for (const mend of mends) mend();
+    };
+  }
+}

@@ -1,0 +1,332 @@
+import type { Clock } from '../../base/clock.ts';
+import { FrameDecoder } from '../../protocol/frame-decoder.ts';
+import { JuteReader } from '../../protocol/jute-reader.ts';
+import { JuteWriter } from '../../protocol/jute-writer.ts';
+import { type Operation, operations, xids } from '../../protocol/operations.ts';
+import { ReplyHeader, RequestHeader } from '../../protocol/records.ts';
+import { Refusal } from '../../server/access.ts';
+import { DataTree } from '../../server/data-tree.ts';
+import { ReadOperations } from '../../server/read-operations.ts';
+import type { Peer, ServerLink } from '../../server/server-connection.ts';
+import type { SimulatedListener } from '../simulated-network.ts';
+
+const FRAME_BYTES_MAX = 4 * 1024 * 1024;
+/** How long a follower goes on by itself before it finds that its leader is gone: four ticks. */
+const NOTICES_AFTER_MS = 2_000;
+
+/** The server that decides, as a follower reaches it. */
+export interface Leader {
+  readonly listener: SimulatedListener;
+  readonly tree: DataTree;
+  readonly zxid: bigint;
+  isAlive(): boolean;
+}
+
+/** What goes between a follower and its leader takes up to this long, and touches of sessions half a tick. */
+export interface FollowerOptions {
+  readonly clock: Clock;
+  leader(): Leader | undefined;
+  lagMs(): number;
+  readonly touchLagMs: number;
+}
+
+/**
+ * A server that passes on what it is asked, and answers by itself what followers do: pings, at once, whose senders its
+ * leader hears of half a tick later; and, when it is cut off from its leader and has not noticed, reads of what it had
+ * last seen. Whatever needs the leader waits then, and all that came after it on the same connection.
+ */
+export class Follower implements SimulatedListener {
+  readonly #options: FollowerOptions;
+  readonly #connections = new Set<FollowerConnection>();
+  #isolated: { readonly reads: ReadOperations; readonly zxid: bigint } | undefined;
+  #noticed = false;
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined while it has a leader. */
+  get alone(): { readonly reads: ReadOperations; readonly zxid: bigint } | undefined {
+    return this.#isolated;
+  }
+
+  /** Cuts it off from its leader; the function returned ends that. */
+  isolate(): () => void {
+    const leader = this.#options.leader();
+    if (!leader || this.#isolated) return () => {};
+    for (const connection of this.#connections) connection.catchUp();
+    this.#isolated = { reads: new ReadOperations(copyOf(leader.tree), FRAME_BYTES_MAX), zxid: leader.zxid };
+    const { clock } = this.#options;
+    const cancel = clock.at(clock.nowMs() + NOTICES_AFTER_MS, () => {
+      this.#noticed = true;
+      this.#drop(true);
+    });
+    return () => {
+      cancel();
+      this.#noticed = false;
+      this.#isolated = undefined;
+      for (const connection of this.#connections) connection.goOn();
+    };
+  }
+
+  /** Without a leader it serves nobody. */
+  leaderDied(): void {
+    this.#drop(false);
+  }
+
+  #drop(leaderLives: boolean): void {
+    for (const connection of this.#connections) connection.end(leaderLives);
+    this.#connections.clear();
+  }
+
+  accept(link: ServerLink, peer: Peer): object | undefined {
+    const leader = this.#options.leader();
+    if (!leader || this.#noticed || this.#isolated) {
+      link.destroy();
+      return undefined;
+    }
+    const connection = new FollowerConnection(this, this.#options, { link, peer, leader });
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  receive(connection: object, chunk: Buffer): void {
+    (connection as FollowerConnection).receive(chunk);
+  }
+
+  closed(connection: object): void {
+    this.#connections.delete(connection as FollowerConnection);
+    (connection as FollowerConnection).clientClosed();
+  }
+
+  drained(): void {}
+  stepped(): void {}
+}
+
+/** What a request waits for: the leader's answer, or its turn to be answered here. */
+interface Pending {
+  /** Encoded, if it is answered here. */
+  readonly local: (() => Buffer) | undefined;
+}
+
+class FollowerConnection {
+  readonly #follower: Follower;
+  readonly #options: FollowerOptions;
+  readonly #client: ServerLink;
+  readonly #leader: Leader;
+  readonly #up: object | undefined;
+  readonly #fromClient = new FrameDecoder(FRAME_BYTES_MAX);
+  readonly #fromLeader = new FrameDecoder(FRAME_BYTES_MAX);
+  /** Requests in the order they came, the unanswered ones. */
+  readonly #pending: Pending[] = [];
+  /** What is on its way between follower and leader, each way in order. */
+  #upward: (() => void)[] = [];
+  #downward: (() => void)[] = [];
+  /** How much of it has been held up by the cut. */
+  #heldUp = 0;
+  #heldDown = 0;
+  /** Whether the connect request was passed on, and whether it was answered. */
+  #handshaken = false;
+  #connected = false;
+  #over = false;
+
+  constructor(
+    follower: Follower,
+    options: FollowerOptions,
+    { link, peer, leader }: { readonly link: ServerLink; readonly peer: Peer; readonly leader: Leader },
+  ) {
+    this.#follower = follower;
+    this.#options = options;
+    this.#client = link;
+    this.#leader = leader;
+    this.#up = leader.listener.accept(this.#leaderSide(), peer);
+    leader.listener.stepped();
+  }
+
+  receive(chunk: Buffer): void {
+    for (const frame of this.#fromClient.push(chunk)) this.#request(framed(frame), frame);
+  }
+
+  clientClosed(): void {
+    this.#over = true;
+    this.#send('up', () => {
+      if (this.#up && this.#leader.isAlive()) this.#leader.listener.closed(this.#up);
+      this.#leader.listener.stepped();
+    });
+  }
+
+  end(leaderLives: boolean): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#client.destroy();
+    if (!leaderLives) return;
+    if (this.#up) this.#leader.listener.closed(this.#up);
+    this.#leader.listener.stepped();
+  }
+
+  /** All that the leader has said has arrived. */
+  catchUp(): void {
+    for (let next = this.#downward.shift(); next; next = this.#downward.shift()) next();
+  }
+
+  /** The leader is back: what was held up goes on. */
+  goOn(): void {
+    const { clock } = this.#options;
+    const again = (heading: 'up' | 'down', count: number) => {
+      for (let index = 0; index < count; index++) clock.at(clock.nowMs(), () => this.#arrive(heading));
+    };
+    again('up', this.#heldUp);
+    again('down', this.#heldDown);
+    this.#heldUp = 0;
+    this.#heldDown = 0;
+  }
+
+  #request(bytes: Buffer, frame: Buffer): void {
+    if (!this.#handshaken) {
+      this.#handshaken = true;
+      return this.#pass(bytes);
+    }
+    const input = new JuteReader(frame);
+    const { xid, type } = RequestHeader.read(input);
+    if (type === operations.ping.opcode) return this.#ping(bytes);
+    // What comes behind a request to the leader must show what that has done.
+    const alone = this.#pending.length === 0 ? this.#follower.alone : undefined;
+    const local = alone && this.#localAnswer(xid, type, input, alone);
+    this.#pending.push({ local });
+    if (local) this.#answerLocally();
+    else this.#pass(bytes);
+  }
+
+  /** Answered here at once; the leader hears of it half a tick later, and its own answer goes nowhere. */
+  #ping(bytes: Buffer): void {
+    const { clock, touchLagMs } = this.#options;
+    const zxid = this.#follower.alone?.zxid ?? this.#leader.zxid;
+    this.#pending.push({ local: () => reply(xids.ping, zxid, 0) });
+    this.#answerLocally();
+    clock.at(clock.nowMs() + touchLagMs, () => {
+      if (!this.#over && !this.#follower.alone) this.#give(bytes);
+    });
+  }
+
+  #localAnswer(
+    xid: number,
+    opcode: number,
+    input: JuteReader,
+    { reads, zxid }: NonNullable<Follower['alone']>,
+  ): (() => Buffer) | undefined {
+    const answers: Readonly<Record<number, readonly [Operation, (path: string) => unknown]>> = {
+      [operations.exists.opcode]: [operations.exists, (path) => ({ stat: reads.exists(path, []) })],
+      [operations.getData.opcode]: [operations.getData, (path) => reads.getData(path, [])],
+      [operations.getChildren.opcode]: [operations.getChildren, (path) => reads.getChildren(path, [])],
+      [operations.getChildren2.opcode]: [operations.getChildren2, (path) => reads.getChildren(path, [])],
+    };
+    const answer = answers[opcode];
+    if (!answer) return undefined;
+    const [operation, read] = answer;
+    const { path, watch } = operation.request.read(input) as { path: string; watch: boolean };
+    // A watch would be told of when the leader is back; here the request waits for that instead.
+    if (watch) return undefined;
+    return () => {
+      try {
+        const value = read(path);
+        return reply(xid, zxid, 0, (out) => operation.reply.write(out, value));
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        return reply(xid, zxid, error.serverCode);
+      }
+    };
+  }
+
+  /** What can be answered here is, behind all that came before it. */
+  #answerLocally(): void {
+    while (this.#pending[0]?.local) this.#client.write(this.#pending.shift()!.local!());
+  }
+
+  #pass(bytes: Buffer): void {
+    this.#send('up', () => this.#give(bytes));
+  }
+
+  #give(bytes: Buffer): void {
+    if (!this.#leader.isAlive()) return;
+    if (this.#up) this.#leader.listener.receive(this.#up, bytes);
+    this.#leader.listener.stepped();
+  }
+
+  #leaderSide(): ServerLink {
+    const client = this.#client;
+    return {
+      write: (bytes) => {
+        const copy = Buffer.from(bytes);
+        this.#send('down', () => this.#answered(copy));
+      },
+      end: () => this.#send('down', () => client.end()),
+      destroy: () => this.#send('down', () => client.destroy()),
+      pause: () => {},
+      resume: () => {},
+      get bufferedBytes() {
+        return client.bufferedBytes;
+      },
+    };
+  }
+
+  #answered(bytes: Buffer): void {
+    for (const frame of this.#fromLeader.push(bytes)) {
+      const xid = frame.byteLength >= 4 ? frame.readInt32BE(0) : 0;
+      if (this.#connected && xid === xids.ping) continue;
+      if (this.#connected && xid !== xids.notification) this.#pending.shift();
+      this.#connected = true;
+      this.#client.write(framed(frame));
+      this.#answerLocally();
+    }
+  }
+
+  #send(heading: 'up' | 'down', arrive: () => void): void {
+    const { clock, lagMs } = this.#options;
+    const queue = heading === 'up' ? this.#upward : this.#downward;
+    queue.push(arrive);
+    clock.at(clock.nowMs() + lagMs(), () => this.#arrive(heading));
+  }
+
+  /** The oldest arrives, whoever's time it is: nothing overtakes. */
+  #arrive(heading: 'up' | 'down'): void {
+    if (this.#follower.alone) {
+      if (heading === 'up') this.#heldUp++;
+      else this.#heldDown++;
+      return;
+    }
+    (heading === 'up' ? this.#upward : this.#downward).shift()?.();
+  }
+}
+
+function framed(frame: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(frame.byteLength + 4);
+  bytes.writeInt32BE(frame.byteLength, 0);
+  frame.copy(bytes, 4);
+  return bytes;
+}
+
+function reply(xid: number, zxid: bigint, err: number, write?: (out: JuteWriter) => void): Buffer {
+  const out = new JuteWriter();
+  const mark = out.beginFrame();
+  ReplyHeader.write(out, { xid, zxid, err });
+  write?.(out);
+  out.endFrame(mark);
+  return Buffer.from(out.take());
+}
+
+/** The tree as it is now. */
+function copyOf(tree: DataTree): DataTree {
+  const copy = new DataTree();
+  const visit = (path: string) => {
+    const node = tree.get(path)!;
+    if (!copy.get(path)) {
+      const { data, acl, owner, czxid, ctimeMs } = node;
+      copy.apply({ kind: 'create', path, data, acl, owner }, { zxid: czxid, timeMs: ctimeMs });
+    }
+    for (const name of node.children ?? []) visit(path === '/' ? `/${name}` : `${path}/${name}`);
+    const { mzxid, pzxid, mtimeMs, version, createCount } = node;
+    Object.assign(copy.get(path)!, { mzxid, pzxid, mtimeMs, version, createCount });
+  };
+  visit('/');
+  return copy;
+}

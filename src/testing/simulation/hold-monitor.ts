@@ -1,0 +1,188 @@
+import type { LockLease } from '../../locks/lock-lease.ts';
+import { inOrder, parseEntry } from '../../queue/entry-name.ts';
+import type { QueueEntry } from '../../queue/lock-queue.ts';
+import type { LockStep } from './scenario.ts';
+import type { World } from './world.ts';
+
+/** A lease that somebody has in hand. */
+export interface HeldLease {
+  readonly attempt: string;
+  readonly client: string;
+  readonly locks: readonly string[];
+  readonly mode: LockStep['mode'];
+  readonly weight: number;
+  readonly lease: LockLease;
+  /** The lease it re-enters or stands beside: no conflict with that. */
+  readonly within: HeldLease | undefined;
+  /** Somebody took its node or its session away by hand: nothing is promised then. */
+  exempt: boolean;
+  /** Seen not to be held any more: it must stay so. */
+  over: boolean;
+  /** It is being released, or has been. */
+  letGo: boolean;
+  /** Hears no more of its lock. */
+  stop: () => void;
+}
+
+/**
+ * Looks at every lease after everything that happens. A lease says by its own client's clock whether it is held, so two
+ * that exclude each other and both say so are two holders, whatever either has been told: no interval is guessed at.
+ */
+export class HoldMonitor {
+  readonly #world: World;
+  readonly #held = new Set<HeldLease>();
+  /** Nodes that were taken away by hand. */
+  readonly #removed = new Set<string>();
+  readonly #endedSessions = new Set<bigint>();
+  readonly #permits: ReadonlyMap<string, number>;
+  /** The newest token of each exclusive lock. */
+  readonly #tokens = new Map<string, bigint>();
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#permits = new Map(world.scenario.locks.map(({ name, permits }) => [name, permits ?? 1]));
+  }
+
+  get count(): number {
+    return this.#held.size;
+  }
+
+  /** Told in the very reaction in which the lease was handed out. */
+  granted(held: HeldLease): void {
+    const { lease } = held;
+    held.exempt ||= this.#isExempt(held);
+    this.#held.add(held);
+    if (held.exempt || held.within) return;
+    if (lease.remainingMs() <= 0) this.#fail('L3b', `${held.attempt} was handed a lease that has ended`);
+    this.#checkQueue(held);
+    this.#checkTokens(held);
+    this.check();
+  }
+
+  /** Told before the call that lets go. */
+  letGo(held: HeldLease): void {
+    this.#held.delete(held);
+  }
+
+  leasesOf(client: string): readonly HeldLease[] {
+    return [...this.#held].filter((held) => held.client === client);
+  }
+
+  /** The client is no more, and with it all that it held. */
+  clientDied(client: string): void {
+    for (const held of this.#held) if (held.client === client) this.#held.delete(held);
+  }
+
+  /** Somebody takes a node away by hand. */
+  nodeRemoved(path: string): void {
+    this.#removed.add(path);
+    for (const held of this.#held) held.exempt ||= this.#isExempt(held);
+  }
+
+  /** Somebody ends a session by hand. */
+  sessionEnded(id: bigint): void {
+    this.#endedSessions.add(id);
+    for (const held of this.#held) held.exempt ||= this.#isExempt(held);
+  }
+
+  /** Whether anybody's node or session has been taken away by hand. */
+  get anyRemoved(): boolean {
+    return this.#removed.size > 0 || this.#endedSessions.size > 0;
+  }
+
+  isExempt(held: HeldLease): boolean {
+    held.exempt ||= this.#isExempt(held);
+    return held.exempt;
+  }
+
+  check(): void {
+    if (this.#held.size === 0) return;
+    const live: HeldLease[] = [];
+    for (const held of this.#held) {
+      const isHeld = held.lease.remainingMs() > 0;
+      if (isHeld && held.over) this.#fail('L3c', `${held.attempt} holds again after its lease had ended`);
+      if (!isHeld) held.over = true;
+      else if (!held.exempt) live.push(held);
+    }
+    if (live.length < 2) return;
+    for (const [index, one] of live.entries()) {
+      for (let other = index + 1; other < live.length; other++) this.#checkPair(one, live[other]!);
+    }
+    this.#checkPermits(live);
+  }
+
+  #checkPair(one: HeldLease, other: HeldLease): void {
+    if (one.mode === 'lease' || (one.mode === 'read' && other.mode === 'read')) return;
+    const shared = one.locks.find((lock) => other.locks.includes(lock));
+    if (shared === undefined || rootOf(one) === rootOf(other)) return;
+    const property = one.mode === 'leader' ? 'L10' : one.mode === 'exclusive' ? 'L1' : 'L7';
+    this.#fail(
+      property,
+      `${one.attempt} (${one.mode}, token ${one.lease.token}, ${one.lease.remainingMs().toFixed(1)} ms left) and ` +
+        `${other.attempt} (${other.mode}, token ${other.lease.token}, ${other.lease.remainingMs().toFixed(1)} ms left) hold ${shared}`,
+    );
+  }
+
+  #checkPermits(live: readonly HeldLease[]): void {
+    const taken = new Map<string, number>();
+    for (const { mode, locks, weight, within } of live) {
+      if (mode === 'lease' && !within) taken.set(locks[0]!, (taken.get(locks[0]!) ?? 0) + weight);
+    }
+    for (const [lock, count] of taken) {
+      if (count > this.#permits.get(lock)!) {
+        this.#fail('L9', `${count} permits of ${lock} are held, of ${this.#permits.get(lock)}`);
+      }
+    }
+  }
+
+  /** By the server's own tree: the node is there, and nobody who goes first. */
+  #checkQueue({ lease, attempt, mode }: HeldLease): void {
+    const tree = this.#world.server?.core.tree;
+    if (!tree) return;
+    for (const path of lease.holding.paths) {
+      const node = tree.get(path);
+      if (!node) {
+        this.#fail('L3b', `${attempt} was granted, and its node ${path} is gone`);
+        continue;
+      }
+      const slash = path.lastIndexOf('/');
+      const self = parseEntry(path.slice(slash + 1));
+      if (!self || mode === 'lease') continue;
+      const czxidOf = (name: string) => tree.get(`${path.slice(0, slash)}/${name}`)?.czxid;
+      const me: QueueEntry = { ...self, czxid: node.czxid };
+      for (const name of tree.get(path.slice(0, slash))?.children ?? []) {
+        const other = parseEntry(name);
+        if (!other || name === self.name || (mode === 'read' && other.role === 'read')) continue;
+        if (inOrder({ ...other, czxid: czxidOf(name) }, me) < 0 && other.sequence !== self.sequence) {
+          this.#fail('L6', `${attempt} was granted while ${name} goes first`);
+        }
+      }
+    }
+  }
+
+  #checkTokens({ lease, locks, mode, attempt }: HeldLease): void {
+    if (mode === 'lease' || mode === 'read') return;
+    for (const lock of locks) {
+      const newest = this.#tokens.get(lock) ?? 0n;
+      if (lease.token <= newest)
+        this.#fail('L2', `${attempt} has token ${lease.token} on ${lock}, after ${newest}`);
+      this.#tokens.set(lock, lease.token);
+    }
+  }
+
+  #isExempt({ lease, within }: HeldLease): boolean {
+    if (within?.exempt) return true;
+    const { grant } = lease.holding;
+    const session = grant.bound.session?.id;
+    if (session !== undefined && this.#endedSessions.has(session)) return true;
+    return grant.paths.some((path) => this.#removed.has(path));
+  }
+
+  #fail(property: string, message: string): void {
+    this.#world.fail(property, message);
+  }
+}
+
+function rootOf(held: HeldLease): HeldLease {
+  return held.within ? rootOf(held.within) : held;
+}

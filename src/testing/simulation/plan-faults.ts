@@ -1,0 +1,109 @@
+import type { Dice } from './dice.ts';
+import { type Fault, type FaultKind, type PlannedClient, type PlannedLock, UNSAFE_MS } from './scenario.ts';
+
+/** Every kind of fault that there is. */
+export const faultKinds: readonly FaultKind[] = [
+  'reset',
+  'cut',
+  'partition',
+  'refuse',
+  'delay',
+  'stall',
+  'kill',
+  'expire',
+  'remove',
+  'remove-folder',
+  'crash',
+  'stall-server',
+  'disk-full',
+  'slow-disk',
+  'isolate',
+];
+
+interface FaultSetting {
+  readonly clients: readonly PlannedClient[];
+  readonly locks: readonly PlannedLock[];
+  readonly followerCount: number;
+  readonly kinds: readonly string[] | undefined;
+}
+
+/** Draws what goes wrong: first which kinds may, so that what one kind hides another run shows. */
+export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
+  const drawn = setting.kinds
+    ? faultKinds.filter((kind) => setting.kinds!.includes(kind))
+    : faultKinds.filter(() => dice.chance(0.3));
+  const kinds = drawn.filter(
+    (kind) =>
+      (kind !== 'remove' || removable(setting.locks).length > 0) &&
+      (kind !== 'isolate' || setting.followerCount > 0),
+  );
+  if (kinds.length === 0) return [];
+  const count = dice.whole(1, 10);
+  const faults = Array.from({ length: count }, () => planFault(dice, dice.pick(kinds), setting)).flatMap(
+    (fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]),
+  );
+  return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** A connection that breaks once often breaks again: while what the first time left open is being sorted out. */
+function burst(dice: Dice, fault: Fault): Fault[] {
+  const count = dice.whole(1, 4);
+  return Array.from({ length: count }, (_, index) => ({
+    ...fault,
+    atMs: fault.atMs + index * dice.between(5, 400),
+  }));
+}
+
+function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount }: FaultSetting): Fault {
+  const atMs = dice.between(0, UNSAFE_MS * 0.8);
+  const client = dice.pick(clients).name;
+  const lock = dice.pick(locks).name;
+  const forMs = dice.chance(0.5) ? dice.between(10, 600) : dice.between(500, 5_000);
+  switch (kind) {
+    case 'reset':
+      return { atMs, kind, client };
+    case 'cut':
+      return {
+        atMs,
+        kind,
+        client,
+        heading: dice.pick(['to-client', 'to-server']),
+        bytes: dice.whole(0, 400),
+      };
+    case 'partition':
+      return { atMs, kind, client, heading: dice.pick(['to-client', 'to-server', 'both']), forMs };
+    case 'refuse':
+      return { atMs, kind, client, forMs };
+    case 'delay':
+      return { atMs, kind, client, delayMsMax: dice.between(100, 1_500), forMs };
+    case 'stall':
+      return { atMs, kind, client, forMs, first: dice.pick(['alarms', 'inputs']) };
+    case 'kill':
+      return { atMs, kind, client, silently: dice.chance(0.5) };
+    case 'expire':
+      return { atMs, kind, client };
+    case 'remove':
+      return {
+        atMs,
+        kind,
+        lock: dice.pick(removable(locks)).name,
+        which: dice.pick(['first', 'second', 'last']),
+      };
+    case 'remove-folder':
+      return { atMs, kind, lock };
+    case 'crash':
+      return { atMs, kind, forMs: dice.between(10, 2_500) };
+    case 'stall-server':
+    case 'disk-full':
+      return { atMs, kind, forMs };
+    case 'slow-disk':
+      return { atMs, kind, syncMsMax: dice.between(50, 800), forMs };
+    case 'isolate':
+      return { atMs, kind, follower: dice.whole(1, Math.max(1, followerCount)), forMs };
+  }
+}
+
+/** A simple lock promises nothing to anyone once its one node was removed by hand: docs/recipes/simple-lock.md. */
+function removable(locks: readonly PlannedLock[]): readonly PlannedLock[] {
+  return locks.filter(({ recipe }) => recipe !== 'simple');
+}

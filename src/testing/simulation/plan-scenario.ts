@@ -1,0 +1,107 @@
+import { seededRandom } from '../../base/random.ts';
+import { Dice } from './dice.ts';
+import { planFaults } from './plan-faults.ts';
+import { planStep } from './plan-steps.ts';
+import type { PlannedClient, PlannedLock, Scenario } from './scenario.ts';
+
+/** What a scenario is to be about, where chance is not to decide. */
+export interface PlanOptions {
+  readonly workload?: Workload;
+  /** Only these kinds of faults. */
+  readonly faults?: readonly string[];
+}
+
+/** Which locks there are: one recipe, or several beside each other. */
+export type Workload = (typeof workloads)[number];
+
+export const workloads = [
+  'mutex',
+  'read-write',
+  'semaphore',
+  'multi-lock',
+  'election',
+  'simple',
+  'mixed',
+] as const;
+
+/** The last number that a contender can get, and from where on all get the same. */
+const SEQUENCE_LAST = 2 ** 31 - 1;
+
+/** Makes the scenario of a seed. */
+export function planScenario(seed: number, options: PlanOptions = {}): Scenario {
+  const dice = new Dice(seededRandom(Math.imul(seed, 0x2545f491) ^ 0x1234567));
+  const workload = options.workload ?? dice.pick(['mutex', ...workloads]);
+  const locks = planLocks(dice, workload);
+  const followerCount = dice.chance(0.3) ? dice.whole(1, 2) : 0;
+  const clientCount = dice.whole(2, 5);
+  const stepCount = Math.ceil(dice.whole(12, 45) / clientCount);
+  const clients = Array.from({ length: clientCount }, (_, index) =>
+    planClient(dice, { index, locks, followerCount, stepCount }),
+  );
+  const faults = planFaults(dice, { clients, locks, followerCount, kinds: options.faults });
+  // A counter that was set by hand is not on disk.
+  const crashes = faults.some(({ kind }) => kind === 'crash');
+  return {
+    seed,
+    workload,
+    locks: crashes ? locks.map(({ firstSequence, ...lock }) => lock) : locks,
+    clients,
+    faults,
+    delayMsMax: dice.pick([2, 10, 40, 150]),
+    syncMsMax: dice.pick([1, 5, 40]),
+    splitChance: dice.pick([0, 0.1, 0.5]),
+    logBytesMax: dice.pick([2_000, 16_384]),
+    reapMs: dice.pick([1_500, 60_000]),
+    followerCount,
+  };
+}
+
+function planLocks(dice: Dice, workload: Workload): PlannedLock[] {
+  switch (workload) {
+    case 'mutex':
+      return [{ name: 'm', recipe: 'mutex', ...(dice.chance(0.1) && nearlyStuck(dice)) }];
+    case 'read-write':
+      return [{ name: 'rw', recipe: 'read-write', ...(dice.chance(0.1) && nearlyStuck(dice)) }];
+    case 'semaphore':
+      return [{ name: 's', recipe: 'semaphore', permits: dice.whole(1, 4) }];
+    case 'multi-lock':
+      return ['a', 'b', 'c'].map((name) => ({ name, recipe: 'mutex' }));
+    case 'election':
+      return [{ name: 'e', recipe: 'election' }];
+    case 'simple':
+      return [{ name: 'x', recipe: 'simple' }];
+    case 'mixed':
+      return [
+        { name: 'm', recipe: 'mutex' },
+        { name: 'rw', recipe: 'read-write' },
+        { name: 's', recipe: 'semaphore', permits: 2 },
+        { name: 'e', recipe: 'election' },
+        { name: 'x', recipe: 'simple' },
+      ];
+  }
+}
+
+function nearlyStuck(dice: Dice): { readonly firstSequence: number } {
+  return { firstSequence: SEQUENCE_LAST - dice.whole(0, 6) };
+}
+
+interface ClientSetting {
+  readonly index: number;
+  readonly locks: readonly PlannedLock[];
+  readonly followerCount: number;
+  readonly stepCount: number;
+}
+
+function planClient(dice: Dice, { index, locks, followerCount, stepCount }: ClientSetting): PlannedClient {
+  const servers = Array.from({ length: followerCount + 1 }, (_, server) => server);
+  const taskCount = dice.chance(0.3) ? 2 : 1;
+  return {
+    name: `client-${index}`,
+    clockRate: dice.chance(0.3) ? dice.whole(9_910, 10_100) / 10_000 : 1,
+    sessionTimeoutMs: dice.pick([1_500, 2_000, 4_000]),
+    servers: servers.length > 1 && dice.chance(0.4) ? [dice.pick(servers)] : servers,
+    tasks: Array.from({ length: taskCount }, () =>
+      Array.from({ length: Math.ceil(stepCount / taskCount) }, () => planStep(dice, locks)),
+    ),
+  };
+}

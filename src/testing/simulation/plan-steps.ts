@@ -1,0 +1,49 @@
+import type { Dice } from './dice.ts';
+import type { LockStep, PlannedLock, Step } from './scenario.ts';
+
+/** Draws one thing for a client to do. */
+export function planStep(dice: Dice, locks: readonly PlannedLock[]): Step {
+  const lock = dice.pick(locks);
+  const afterMs = dice.chance(0.3) ? 0 : dice.between(0, 500);
+  if (dice.chance(0.04)) return { kind: 'look', afterMs, lock: lock.name };
+  if (dice.chance(0.04)) return { kind: 'revoke', afterMs, lock: lock.name };
+  if (lock.recipe === 'election' && dice.chance(0.15)) {
+    return { kind: 'observe', afterMs, lock: lock.name, forMs: dice.between(0, 3_000) };
+  }
+  const mutexes = locks.filter(({ recipe }) => recipe === 'mutex').map(({ name }) => name);
+  const several = lock.recipe === 'mutex' && mutexes.length > 1 && dice.chance(0.6);
+  const mode = modeOf(dice, lock);
+  return {
+    kind: 'lock',
+    afterMs,
+    locks: several ? mutexes.filter((name) => name === lock.name || dice.chance(0.5)) : [lock.name],
+    how: dice.pick(['acquire', 'acquire', 'acquire', 'try', 'attempt', 'use']),
+    mode,
+    ...(mode === 'lease' && { weight: dice.whole(1, lock.permits!) }),
+    ...(dice.chance(0.3) && { timeoutMs: dice.whole(0, dice.pick([200, 3_000])) }),
+    ...(dice.chance(0.15) && { abort: { steps: dice.whole(0, 40), reactions: dice.whole(0, 12) } }),
+    holdMs: dice.chance(0.3) ? 0 : dice.between(0, dice.chance(0.2) ? 1_500 : 250),
+    act: actOf(dice, mode),
+    release: dice.pick(['once', 'once', 'twice', 'dispose', 'not-awaited']),
+    listens: dice.chance(0.7),
+  };
+}
+
+function modeOf(dice: Dice, { recipe }: PlannedLock): LockStep['mode'] {
+  switch (recipe) {
+    case 'mutex':
+    case 'simple':
+      return 'exclusive';
+    case 'read-write':
+      return dice.chance(0.6) ? 'read' : 'write';
+    case 'semaphore':
+      return 'lease';
+    case 'election':
+      return 'leader';
+  }
+}
+
+function actOf(dice: Dice, mode: LockStep['mode']): LockStep['act'] {
+  if (mode === 'write' && dice.chance(0.4)) return 'downgrade';
+  return dice.pick(['nothing', 'guard', 'fence', 're-enter', 'nested-use']);
+}

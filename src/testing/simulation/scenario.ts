@@ -1,0 +1,123 @@
+import type { LockRecipe } from '../history.ts';
+import type { Heading } from '../simulated-network.ts';
+
+/**
+ * A run of the simulation, spelled out: who does what, and what goes wrong when. Made from a seed, or read from a file,
+ * or cut down from another. All that is left to chance in a run (delays, cuts of chunks, torn sectors) comes from `seed`.
+ */
+export interface Scenario {
+  readonly seed: number;
+  readonly workload: string;
+  readonly locks: readonly PlannedLock[];
+  readonly clients: readonly PlannedClient[];
+  readonly faults: readonly Fault[];
+  /** A chunk takes up to this long on the network, and a sync of the disk. */
+  readonly delayMsMax: number;
+  readonly syncMsMax: number;
+  readonly splitChance: number;
+  /** A log that has grown to this is followed by a snapshot. */
+  readonly logBytesMax: number;
+  /** How often empty folders are removed. */
+  readonly reapMs: number;
+  /** Servers in front of the one that decides: they answer pings by themselves, and can be cut off from it. */
+  readonly followerCount: number;
+}
+
+export interface PlannedLock {
+  readonly name: string;
+  readonly recipe: LockRecipe;
+  readonly permits?: number;
+  /** The number that its first contender gets, where it is not 0: near the end they get stuck. */
+  readonly firstSequence?: number;
+}
+
+export interface PlannedClient {
+  readonly name: string;
+  readonly clockRate: number;
+  readonly sessionTimeoutMs: number;
+  /** Which servers it knows: 0 decides, the others follow. */
+  readonly servers: readonly number[];
+  /** Each goes through its steps one after the other, all beside each other. */
+  readonly tasks: readonly (readonly Step[])[];
+}
+
+/** When a wait is called off: after so many things have happened in the world, and so many promise reactions after that. */
+export interface Abort {
+  readonly steps: number;
+  readonly reactions: number;
+}
+
+/** One thing that a task does, `afterMs` after the one before. */
+export type Step = LockStep | LookStep | RevokeStep | ObserveStep;
+
+export interface LockStep {
+  readonly kind: 'lock';
+  readonly afterMs: number;
+  /** Several for a multi-lock. */
+  readonly locks: readonly string[];
+  readonly how: 'acquire' | 'try' | 'attempt' | 'use';
+  readonly mode: 'exclusive' | 'read' | 'write' | 'lease' | 'leader';
+  readonly weight?: number;
+  readonly timeoutMs?: number;
+  readonly abort?: Abort;
+  readonly holdMs: number;
+  /** What is done while it is held. */
+  readonly act: 'nothing' | 'guard' | 'fence' | 're-enter' | 'downgrade' | 'nested-use';
+  /** How it is let go of; `late` after it was looked at once more when it must be over. */
+  readonly release: 'once' | 'twice' | 'dispose' | 'not-awaited';
+  /** Asks for the lease's signal when it is granted; otherwise not before the end. */
+  readonly listens: boolean;
+}
+
+export interface LookStep {
+  readonly kind: 'look';
+  readonly afterMs: number;
+  readonly lock: string;
+}
+
+export interface RevokeStep {
+  readonly kind: 'revoke';
+  readonly afterMs: number;
+  readonly lock: string;
+}
+
+export interface ObserveStep {
+  readonly kind: 'observe';
+  readonly afterMs: number;
+  readonly lock: string;
+  readonly forMs: number;
+}
+
+/** Something that goes wrong at a time of the world's clock. */
+export type Fault = { readonly atMs: number } & (
+  | { readonly kind: 'reset'; readonly client: string }
+  | { readonly kind: 'cut'; readonly client: string; readonly heading: Heading; readonly bytes: number }
+  | {
+      readonly kind: 'partition';
+      readonly client: string;
+      readonly heading: Heading | 'both';
+      readonly forMs: number;
+    }
+  | { readonly kind: 'refuse'; readonly client: string; readonly forMs: number }
+  | { readonly kind: 'delay'; readonly client: string; readonly delayMsMax: number; readonly forMs: number }
+  | {
+      readonly kind: 'stall';
+      readonly client: string;
+      readonly forMs: number;
+      readonly first: 'alarms' | 'inputs';
+    }
+  | { readonly kind: 'kill'; readonly client: string; readonly silently: boolean }
+  | { readonly kind: 'expire'; readonly client: string }
+  | { readonly kind: 'remove'; readonly lock: string; readonly which: 'first' | 'second' | 'last' }
+  | { readonly kind: 'remove-folder'; readonly lock: string }
+  | { readonly kind: 'crash'; readonly forMs: number }
+  | { readonly kind: 'stall-server'; readonly forMs: number }
+  | { readonly kind: 'disk-full'; readonly forMs: number }
+  | { readonly kind: 'slow-disk'; readonly syncMsMax: number; readonly forMs: number }
+  | { readonly kind: 'isolate'; readonly follower: number; readonly forMs: number }
+);
+
+export type FaultKind = Fault['kind'];
+
+/** How long things go wrong; then all is healed. */
+export const UNSAFE_MS = 12_000;

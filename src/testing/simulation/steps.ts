@@ -1,0 +1,429 @@
+import { sleep } from '../../base/abort.ts';
+import { ops } from '../../client/operations-of-multi.ts';
+import { Fence } from '../../locks/fence.ts';
+import type { Holdfast } from '../../locks/holdfast.ts';
+import type { Lock } from '../../locks/lock.ts';
+import {
+  ContenderEvictedError,
+  LockLostError,
+  LockTimeoutError,
+  LockUnreachableError,
+  StaleTokenError,
+} from '../../locks/lock-errors.ts';
+import type { LockLease } from '../../locks/lock-lease.ts';
+import type { SemaphoreOptions } from '../../locks/semaphore.ts';
+import {
+  ClosedError,
+  ConnectionLossError,
+  isServerError,
+  SessionLostError,
+  ZkError,
+} from '../../protocol/errors.ts';
+import type { GaveUp } from '../history.ts';
+import type { HeldLease, HoldMonitor } from './hold-monitor.ts';
+import type { Abort, LockStep, Step } from './scenario.ts';
+import { describe, type SimulatedClient, type World } from './world.ts';
+
+/** Somebody changed their mind. */
+export class CalledOff extends Error {
+  override readonly name = 'CalledOff';
+}
+
+/** What is written under a lock's protection goes here. */
+export const GUARDED_FOLDER = '/guarded';
+
+/** Carries out what clients are planned to do, and records what comes of it. */
+export class Steps {
+  readonly #world: World;
+  readonly #monitor: HoldMonitor;
+  readonly #fences = new Map<string, Fence>();
+  #attemptCount = 0;
+  /** Steps that have begun and not ended, by what they are about. */
+  readonly underway = new Map<symbol, string>();
+
+  constructor(world: World, monitor: HoldMonitor) {
+    this.#world = world;
+    this.#monitor = monitor;
+  }
+
+  async run(client: SimulatedClient, step: Step): Promise<void> {
+    const key = Symbol();
+    const holdfast = client.holdfast!;
+    await sleep(client.process, step.afterMs);
+    this.underway.set(
+      key,
+      `${client.plan.name}: ${step.kind === 'lock' ? `${step.how} ${step.locks}` : step.kind}`,
+    );
+    try {
+      switch (step.kind) {
+        case 'lock':
+          return await this.#lock(client, holdfast, step);
+        case 'look':
+          return void (await this.#tolerantly(() => holdfast.inspect(step.lock)));
+        case 'revoke':
+          return void (await this.#tolerantly(() => holdfast.revoke(step.lock)));
+        case 'observe':
+          return await this.#observe(client, holdfast, step);
+      }
+    } finally {
+      this.underway.delete(key);
+    }
+  }
+
+  /** What comes of looking is checked by other means; that it ends is what matters here. */
+  async #tolerantly(act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (!(error instanceof ZkError)) this.#world.fail('error', describe(error));
+    }
+  }
+
+  async #observe(
+    client: SimulatedClient,
+    holdfast: Holdfast,
+    step: { lock: string; forMs: number },
+  ): Promise<void> {
+    const controller = new AbortController();
+    const cancel = client.process.at(client.process.nowMs() + step.forMs, () =>
+      controller.abort(new CalledOff()),
+    );
+    let epoch = 0n;
+    try {
+      for await (const leader of holdfast.election(step.lock).observe({ signal: controller.signal })) {
+        if (!leader) continue;
+        if (leader.epoch < epoch) this.#world.fail('L10', `the epoch went from ${epoch} to ${leader.epoch}`);
+        epoch = leader.epoch;
+      }
+    } catch (error) {
+      if (!(error instanceof CalledOff) && !(error instanceof ZkError))
+        this.#world.fail('error', describe(error));
+    } finally {
+      cancel();
+    }
+  }
+
+  async #lock(client: SimulatedClient, holdfast: Holdfast, step: LockStep): Promise<void> {
+    const attempt = `${client.plan.name}#${++this.#attemptCount}`;
+    const { locks, mode, weight = 1, timeoutMs } = step;
+    const lock = lockOf(this.#world, holdfast, step);
+    const deadlineMs = timeoutMs === undefined ? undefined : client.process.nowMs() + timeoutMs;
+    this.#world.record({
+      kind: 'asked',
+      atMs: this.#world.nowMs,
+      attempt,
+      client: client.plan.name,
+      locks,
+      mode,
+      ...(mode === 'lease' && { weight }),
+      ...(timeoutMs !== undefined && {
+        deadlineAtMs: this.#world.nowMs + client.process.worldSpanMs(timeoutMs),
+      }),
+    });
+    const controller = step.abort && new AbortController();
+    if (step.abort) this.#abortLater(client, step.abort, controller!);
+    const options: SemaphoreOptions = {
+      ...(controller && { signal: controller.signal }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(mode === 'lease' && weight > 1 && { permits: weight }),
+    };
+    const hold = async (lease: LockLease) => {
+      const held: HeldLease = {
+        ...{ attempt, client: client.plan.name, locks, mode, weight, lease },
+        ...{ within: undefined, exempt: false, over: false, letGo: false, stop: () => {} },
+      };
+      this.#granted(client, lock, held, deadlineMs);
+      await this.#hold(client, holdfast, lock, held, step);
+      return held;
+    };
+    let released = false;
+    try {
+      if (step.how === 'use') {
+        await lock.use(async (lease) => {
+          const held = await hold(lease);
+          released = held.letGo;
+          this.#letGo(held);
+        }, options);
+        return released ? undefined : this.#released(attempt);
+      }
+      const lease = await this.#acquire(lock, step, options);
+      if (typeof lease === 'string') return this.#gaveUp(attempt, lease);
+      const held = await hold(lease);
+      await this.#release(held, step);
+    } catch (error) {
+      this.#failed(attempt, error, controller?.signal);
+    }
+  }
+
+  async #acquire(
+    lock: Lock,
+    { how }: LockStep,
+    options: SemaphoreOptions,
+  ): Promise<LockLease | GaveUp['reason']> {
+    if (how === 'acquire') return lock.acquire(options);
+    if (how === 'try') return (await lock.tryAcquire(options)) ?? 'busy';
+    const result = await lock.attempt(options);
+    return result.ok ? result.lease : result.reason;
+  }
+
+  #granted(client: SimulatedClient, lock: Lock, held: HeldLease, deadlineMs: number | undefined): void {
+    const { lease, attempt } = held;
+    const { process } = client;
+    held.stop = lock.on('lost', ({ token, error }) => {
+      if (token !== lease.token || held.letGo) return;
+      held.stop();
+      this.#world.record({ kind: 'lost', atMs: this.#world.nowMs, attempt, reason: error.message });
+    });
+    if (deadlineMs !== undefined && process.nowMs() > deadlineMs) {
+      this.#world.fail('L3b', `${attempt} was granted ${process.nowMs() - deadlineMs} ms after its deadline`);
+    }
+    this.#world.record({
+      kind: 'granted',
+      atMs: this.#world.nowMs,
+      attempt,
+      token: lease.token,
+      session: String(lease.holding.grant.bound.session?.id),
+      leaseEndsAtMs: this.#world.nowMs + process.worldSpanMs(lease.remainingMs()),
+    });
+    this.#monitor.granted(held);
+  }
+
+  async #hold(
+    client: SimulatedClient,
+    holdfast: Holdfast,
+    lock: Lock,
+    held: HeldLease,
+    step: LockStep,
+  ): Promise<void> {
+    const { lease, attempt } = held;
+    const listen = () => {
+      const { signal } = lease;
+      const onAbort = () => {
+        if (signal.reason instanceof LockLostError) return;
+        this.#world.record({ kind: 'revoked', atMs: this.#world.nowMs, attempt });
+      };
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+    };
+    if (step.listens) listen();
+    await sleep(client.process, step.holdMs / 2);
+    if (lease.remainingMs() > 0) await this.#act(client, holdfast, lock, held, step);
+    await sleep(client.process, step.holdMs / 2);
+    if (!step.listens) listen();
+    if (lease.remainingMs() > 0) {
+      const leaseEndsAtMs = this.#world.nowMs + client.process.worldSpanMs(lease.remainingMs());
+      this.#world.record({ kind: 'looked', atMs: this.#world.nowMs, attempt, leaseEndsAtMs });
+    }
+  }
+
+  async #act(
+    client: SimulatedClient,
+    holdfast: Holdfast,
+    lock: Lock,
+    held: HeldLease,
+    step: LockStep,
+  ): Promise<void> {
+    const { lease } = held;
+    switch (step.act) {
+      case 'nothing':
+        return;
+      case 'guard':
+        return this.#guard(held);
+      case 'fence':
+        return this.#write(held);
+      case 're-enter':
+        return this.#within(client, lock, held);
+      case 'nested-use':
+        // Only inside `use` of the same lock does it re-enter; elsewhere it would wait for itself.
+        if (step.how !== 'use') return;
+        return this.#unlessOver(held, () =>
+          lock.use(async (inner) => {
+            if (inner.token !== lease.token) this.#world.fail('L8', `${held.attempt} re-entered as another`);
+            await sleep(client.process, step.holdMs / 4);
+          }),
+        );
+      case 'downgrade':
+        return this.#downgrade(client, holdfast, held);
+    }
+  }
+
+  async #within(client: SimulatedClient, lock: Lock, outer: HeldLease): Promise<void> {
+    await this.#unlessOver(outer, async () => {
+      const lease = await lock.acquire({ within: outer.lease });
+      if (lease.token !== outer.lease.token) this.#world.fail('L8', `${outer.attempt} re-entered as another`);
+      const held = this.#inner(client, lock, outer, { mode: outer.mode, lease });
+      await sleep(client.process, 20);
+      this.#letGo(held);
+      await lease.release();
+      this.#released(held.attempt);
+    });
+  }
+
+  /** A lease that was made of another. */
+  #inner(
+    client: SimulatedClient,
+    lock: Lock,
+    outer: HeldLease,
+    { mode, lease }: Pick<HeldLease, 'mode' | 'lease'>,
+  ): HeldLease {
+    const attempt = `${outer.attempt}.${mode === outer.mode ? 'within' : mode}`;
+    const { locks, client: name, weight } = outer;
+    this.#world.record({
+      ...{ kind: 'asked', atMs: this.#world.nowMs, attempt, client: name, locks, mode },
+      ...(mode === 'lease' && { weight }),
+      within: outer.attempt,
+    });
+    const held: HeldLease = { ...outer, attempt, mode, lease, within: outer, over: false, letGo: false };
+    this.#granted(client, lock, held, undefined);
+    return held;
+  }
+
+  async #downgrade(client: SimulatedClient, holdfast: Holdfast, outer: HeldLease): Promise<void> {
+    if (outer.mode !== 'write') return;
+    const lock = holdfast.readWriteLock(outer.locks[0]!);
+    await this.#unlessOver(outer, async () => {
+      const reading = await lock.read.acquire({ within: outer.lease });
+      const held = this.#inner(client, lock.read, outer, { mode: 'read', lease: reading });
+      this.#letGo(outer);
+      await outer.lease.release();
+      this.#released(outer.attempt);
+      await sleep(client.process, 60);
+      this.#letGo(held);
+      await reading.release();
+      this.#released(held.attempt);
+    });
+  }
+
+  /** What ends a lease may come in the middle of anything. */
+  async #unlessOver(held: HeldLease, act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (error instanceof ZkError && (isTransient(error) || error instanceof LockLostError)) return;
+      if (isServerError(error, 'not-read-only')) return; // The disk takes nothing: it is said, and nothing was done.
+      this.#world.fail('error', `${held.attempt}: ${describe(error)}`);
+    }
+  }
+
+  /** Written only if the contender's node is there at that very moment: unconditionally in the order of tokens. */
+  async #guard(held: HeldLease): Promise<void> {
+    const { lease, locks } = held;
+    await this.#unlessOver(held, () =>
+      lease.guard([ops.set(`${GUARDED_FOLDER}/${locks[0]}`, String(lease.token))]),
+    );
+  }
+
+  /** A resource that checks tokens refuses nobody who holds. */
+  async #write(held: HeldLease): Promise<void> {
+    if (held.mode === 'lease' || held.mode === 'read') return;
+    const { lease, locks, attempt } = held;
+    const resource = locks[0]!;
+    const fence = this.#fences.get(resource) ?? new Fence();
+    this.#fences.set(resource, fence);
+    let outcome: 'applied' | 'refused' = 'applied';
+    try {
+      fence.admit(lease.token);
+    } catch (error) {
+      if (!(error instanceof StaleTokenError)) throw error;
+      outcome = 'refused';
+      if (lease.remainingMs() > 0 && !this.#monitor.isExempt(held)) {
+        this.#world.fail('L1u', `${attempt} holds ${resource} and was refused: ${error.message}`);
+      }
+    }
+    const { nowMs } = this.#world;
+    this.#world.record({
+      kind: 'wrote',
+      atMs: nowMs,
+      resource,
+      mode: 'write',
+      token: lease.token,
+      outcome,
+      fenced: true,
+    });
+  }
+
+  async #release(held: HeldLease, step: LockStep): Promise<void> {
+    const { lease, attempt } = held;
+    if (held.letGo) return; // By a downgrade.
+    this.#letGo(held);
+    const releasing = step.release === 'dispose' ? lease[Symbol.asyncDispose]() : lease.release();
+    if (lease.remainingMs() > 0) this.#world.fail('L12', `${attempt} was released and says it is held`);
+    if (step.release === 'twice')
+      void lease.release().catch((error) => this.#world.fail('L12', describe(error)));
+    const released = releasing.then(
+      () => this.#released(attempt),
+      (error) => this.#world.fail('L12', `${attempt}: release rejected: ${describe(error)}`),
+    );
+    if (step.release !== 'not-awaited') await released;
+  }
+
+  #letGo(held: HeldLease): void {
+    if (held.letGo) return;
+    held.letGo = true;
+    held.stop();
+    this.#monitor.letGo(held);
+    this.#world.record({ kind: 'release-started', atMs: this.#world.nowMs, attempt: held.attempt });
+  }
+
+  #released(attempt: string): void {
+    this.#world.record({ kind: 'released', atMs: this.#world.nowMs, attempt });
+  }
+
+  #gaveUp(attempt: string, reason: GaveUp['reason'], detail?: string): void {
+    this.#world.record({
+      kind: 'gave-up',
+      atMs: this.#world.nowMs,
+      attempt,
+      reason,
+      ...(detail && { detail }),
+    });
+  }
+
+  #failed(attempt: string, error: unknown, signal: AbortSignal | undefined): void {
+    if (signal?.aborted && error === signal.reason) return this.#gaveUp(attempt, 'aborted');
+    if (error instanceof LockTimeoutError) return this.#gaveUp(attempt, 'timeout');
+    if (error instanceof LockUnreachableError) return this.#gaveUp(attempt, 'unreachable');
+    if (error instanceof ContenderEvictedError) {
+      if (!this.#monitor.anyRemoved)
+        this.#world.fail('L14', `${attempt} was told of a removal that never was`);
+      return this.#gaveUp(attempt, 'evicted');
+    }
+    if (error instanceof LockLostError) return this.#gaveUp(attempt, 'error', error.message);
+    this.#world.fail('error', `${attempt}: ${describe(error)}`);
+  }
+
+  #abortLater(client: SimulatedClient, abort: Abort, controller: AbortController): void {
+    const { scheduler } = this.#world;
+    const dueAt = scheduler.stepCount + abort.steps;
+    const callOff = async () => {
+      for (let reaction = 0; reaction < abort.reactions; reaction++) await undefined;
+      controller.abort(new CalledOff('called off'));
+    };
+    this.#world.atStep(dueAt, () => client.process.input(() => void callOff()));
+  }
+}
+
+function isTransient(error: ZkError): boolean {
+  return (
+    error instanceof ConnectionLossError || error instanceof SessionLostError || error instanceof ClosedError
+  );
+}
+
+/** The lock that a step is about, on its client. */
+export function lockOf(world: World, holdfast: Holdfast, { locks, mode }: LockStep): Lock {
+  const [name] = locks as [string];
+  if (locks.length > 1) return holdfast.multiLock(locks);
+  const planned = world.scenario.locks.find((lock) => lock.name === name)!;
+  switch (planned.recipe) {
+    case 'mutex':
+      return holdfast.mutex(name);
+    case 'read-write':
+      return mode === 'read' ? holdfast.readWriteLock(name).read : holdfast.readWriteLock(name).write;
+    case 'semaphore':
+      return holdfast.semaphore(name, { permits: planned.permits! }) as unknown as Lock;
+    case 'election':
+      return holdfast.election(name);
+    case 'simple':
+      return holdfast.simpleLock(name);
+  }
+}

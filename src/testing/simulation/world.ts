@@ -1,0 +1,246 @@
+import { type Log, silentLog } from '../../base/log.ts';
+import { fraction, type Random, seededRandom } from '../../base/random.ts';
+import type { Link, LinkHandlers, Transport } from '../../client/transport.ts';
+import { connect, type Holdfast } from '../../locks/holdfast.ts';
+import type { ServerCore } from '../../server/server-core.ts';
+import type { Transaction } from '../../server/transaction.ts';
+import type { HistoryEvent } from '../history.ts';
+import { SimulatedFolder } from '../simulated-folder.ts';
+import { SimulatedNetwork, type SimulatedUplink } from '../simulated-network.ts';
+import { type SimulatedServer, startSimulatedServer } from '../simulated-server.ts';
+import { Follower, type Leader } from './follower.ts';
+import type { PlannedClient, Scenario } from './scenario.ts';
+import { Scheduler } from './scheduler.ts';
+import { SimulatedProcess } from './simulated-process.ts';
+import type { Story } from './story.ts';
+
+/** A property that does not hold. */
+export interface Violation {
+  /** Which: `L1`, or what the checker calls it. */
+  readonly property: string;
+  readonly message: string;
+  readonly atMs: number;
+}
+
+/** One client of a simulated world. */
+export interface SimulatedClient {
+  readonly plan: PlannedClient;
+  readonly process: SimulatedProcess;
+  readonly uplink: SimulatedUplink;
+  /** Undefined until it is connected for the first time. */
+  holdfast: Holdfast | undefined;
+}
+
+export const TICK_MS = 500;
+const SERVER_LIMITS = { tickMs: TICK_MS, sessionTimeoutMsMin: 1_000, handshakeMs: 3_000 };
+const SERVER_HOST = 'server';
+const PORT = 2181;
+
+/**
+ * The real client, the real locks and the real server core in one process, without socket, timer or disk: all of it
+ * under one clock and from one seed.
+ */
+export class World {
+  readonly scenario: Scenario;
+  readonly scheduler: Scheduler;
+  readonly network: SimulatedNetwork;
+  readonly clients: readonly SimulatedClient[];
+  /** The first is number 1. */
+  readonly followers: readonly Follower[];
+  readonly history: HistoryEvent[] = [];
+  readonly story: Story;
+  /** The server's disk: what is on it, and how it behaves. */
+  readonly disk: { folder: SimulatedFolder; full: boolean; syncMsMax: number };
+  /** Undefined while it is down. */
+  server: SimulatedServer | undefined;
+  violation: Violation | undefined;
+  /** Told of each transaction, and of what a start found on disk. */
+  onTransaction: (transaction: Transaction) => void = () => {};
+  onRecovered: (core: ServerCore) => void = () => {};
+  readonly #atStep = new Map<number, (() => void)[]>();
+  #serverStarts = 0;
+
+  constructor(scenario: Scenario, story: Story) {
+    this.scenario = scenario;
+    this.story = story;
+    this.scheduler = new Scheduler((error) => this.fail('crash', describe(error)));
+    const clock = new SimulatedProcess(this.scheduler);
+    this.network = new SimulatedNetwork({
+      clock,
+      random: this.random(1),
+      delayMsMax: scenario.delayMsMax,
+      splitChance: scenario.splitChance,
+      onArrival: (arrival) => story.arrived(arrival),
+    });
+    const lag = this.random(2);
+    this.followers = Array.from({ length: scenario.followerCount }, (_, index) => {
+      const follower = new Follower({
+        clock,
+        leader: () => this.#leader(),
+        lagMs: () => fraction(lag) * scenario.delayMsMax,
+        touchLagMs: TICK_MS / 2,
+      });
+      this.network.listen({ host: serverHost(index + 1), port: PORT }, follower);
+      return follower;
+    });
+    this.disk = { folder: new SimulatedFolder(), full: false, syncMsMax: scenario.syncMsMax };
+    this.clients = scenario.clients.map((plan) => ({
+      plan,
+      process: new SimulatedProcess(this.scheduler, { clockRate: plan.clockRate }),
+      uplink: this.network.attach(plan.name),
+      holdfast: undefined,
+    }));
+  }
+
+  get nowMs(): number {
+    return this.scheduler.nowMs;
+  }
+
+  /** Each part has its own, so that one more number drawn here changes nothing there. */
+  random(part: number): Random {
+    return seededRandom(Math.imul(this.scenario.seed, 0x9e3779b1) + part * 0x85ebca6b);
+  }
+
+  record(event: HistoryEvent): void {
+    this.history.push(event);
+    this.story.recorded(event);
+  }
+
+  /** Ends the run: only the first is told. */
+  fail(property: string, message: string): void {
+    this.violation ??= { property, message, atMs: this.nowMs };
+  }
+
+  /** Calls `run` once so many things have happened. */
+  atStep(stepCount: number, run: () => void): void {
+    const others = this.#atStep.get(stepCount);
+    if (others) others.push(run);
+    else this.#atStep.set(stepCount, [run]);
+  }
+
+  /** Lets the next thing happen; false if there is none until then. */
+  step(untilMs: number): boolean {
+    const { scheduler } = this;
+    const due = this.#atStep.get(scheduler.stepCount);
+    if (due) {
+      this.#atStep.delete(scheduler.stepCount);
+      for (const run of due) run();
+      scheduler.settle();
+    }
+    return scheduler.step(untilMs);
+  }
+
+  async startServer(): Promise<void> {
+    const random = this.random(100 + this.#serverStarts++);
+    const process = new SimulatedProcess(this.scheduler);
+    const { folder } = this.disk;
+    const server = await startSimulatedServer({
+      clock: process,
+      random,
+      network: this.network,
+      folder,
+      address: { host: SERVER_HOST, port: PORT },
+      limits: { ...SERVER_LIMITS, reapMs: this.scenario.reapMs },
+      logBytesMax: this.scenario.logBytesMax,
+      syncMsMax: () => this.disk.syncMsMax,
+      log: this.story.log('server'),
+      onTransaction: (transaction) => this.onTransaction(transaction),
+    });
+    folder.fault = ({ kind }) =>
+      this.disk.full && (kind === 'write' || kind === 'sync' || kind === 'create')
+        ? new Error('ENOSPC: no space left on device')
+        : undefined;
+    const { crash } = server;
+    this.onRecovered(server.core);
+    this.server = {
+      ...server,
+      crash: () => {
+        process.die();
+        return crash();
+      },
+    };
+  }
+
+  /** The power of the server's machine goes. */
+  crashServer(): void {
+    if (!this.server) return;
+    this.disk.folder = this.server.crash();
+    this.server = undefined;
+    for (const follower of this.followers) follower.leaderDied();
+  }
+
+  #leader(): Leader | undefined {
+    const { server } = this;
+    if (!server) return undefined;
+    const { core, listener } = server;
+    return {
+      listener,
+      tree: core.tree,
+      get zxid() {
+        return core.zxid;
+      },
+      isAlive: () => this.server === server,
+    };
+  }
+
+  async connect(client: SimulatedClient): Promise<Holdfast> {
+    const { plan, process, uplink } = client;
+    const number = this.clients.indexOf(client);
+    const log: Log = this.story.log(plan.name);
+    client.holdfast = await connect({
+      servers: plan.servers.map((server) => `${serverHost(server)}:${PORT}`).join(','),
+      sessionTimeoutMs: plan.sessionTimeoutMs,
+      timeoutMs: 10_000,
+      clock: process,
+      random: this.random(200 + number),
+      transport: new ProcessTransport(uplink, process),
+      app: 'simulation',
+      process: { host: plan.name, pid: number + 1 },
+      ...(log !== silentLog && { log }),
+    });
+    return client.holdfast;
+  }
+}
+
+function serverHost(number: number): string {
+  return number === 0 ? SERVER_HOST : `follower-${number}`;
+}
+
+/** A process's own way to the network: what comes in while it stalls waits. */
+class ProcessTransport implements Transport {
+  readonly #uplink: SimulatedUplink;
+  readonly #process: SimulatedProcess;
+
+  constructor(uplink: SimulatedUplink, process: SimulatedProcess) {
+    this.#uplink = uplink;
+    this.#process = process;
+  }
+
+  dial(server: { readonly host: string; readonly port: number }, handlers: LinkHandlers): Link {
+    const process = this.#process;
+    let over = false;
+    const heard = (run: () => void) =>
+      process.input(() => {
+        if (!over) run();
+      });
+    const link = this.#uplink.dial(server, {
+      opened: () => heard(() => handlers.opened()),
+      received: (chunk) => heard(() => handlers.received(chunk)),
+      closed: (error) => heard(() => handlers.closed(error)),
+    });
+    return {
+      write: (bytes) => link.write(bytes),
+      destroy: () => {
+        over = true;
+        link.destroy();
+      },
+    };
+  }
+}
+
+/** An error as one line. */
+export function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as { code?: string };
+  return `${error.name}${code ? ` ${code}` : ''}: ${error.message}`;
+}
