@@ -35,6 +35,8 @@ export interface Ended {
 export class CommandProcess implements AsyncDisposable {
   readonly child: ChildProcess;
   readonly #ended: Promise<Ended>;
+  /** Its exit code, at the moment it ends: what it has started may have its output open for longer. */
+  readonly exited: Promise<number | null>;
   stdout = '';
   stderr = '';
 
@@ -53,6 +55,7 @@ export class CommandProcess implements AsyncDisposable {
     });
     this.child.stdin!.on('error', () => {});
     if (stdin !== 'open') this.child.stdin!.end(stdin);
+    this.exited = once(this.child, 'exit').then(([code]) => code);
     this.#ended = once(this.child, 'close').then(([code, signal]) => ({
       code,
       signal,

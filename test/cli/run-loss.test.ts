@@ -28,11 +28,9 @@ describe('a run that loses its lock', () => {
     await using run = scene.run(['a', '--', ...STUBBORN]);
     const mark = await markOf(run);
     scene.server.expireSession(await scene.sessionOf('a'));
-    expect(await run.ended).toMatchObject({
-      code: 201,
-      stderr: 'holdfast: a: the lock is lost; the command was killed\n',
-    });
+    expect(await run.exited).toBe(201);
     expect(isAnyAlive(mark)).toBe(false);
+    expect((await run.ended).stderr).toBe('holdfast: a: the lock is lost; the command was killed\n');
   });
 
   test('because somebody removed its node: killed with all it started, exit 201', async () => {
@@ -41,7 +39,7 @@ describe('a run that loses its lock', () => {
     const mark = await markOf(run);
     const { holders } = await scene.onlooker.inspect('a');
     await scene.onlooker.zk.delete(`/locks/a/${holders[0]!.id}`);
-    expect((await run.ended).code).toBe(201);
+    expect(await run.exited).toBe(201);
     expect(isAnyAlive(mark)).toBe(false);
   });
 
@@ -62,7 +60,7 @@ describe('a run that loses its lock', () => {
     const mark = await markOf(stubborn);
     scene.server.pause();
     expect(await polite.ended).toMatchObject({ code: 201, stdout: 'up\nasked\n' });
-    expect((await stubborn.ended).code).toBe(201);
+    expect(await stubborn.exited).toBe(201);
     expect(isAnyAlive(mark)).toBe(false);
     scene.server.resume();
   });
@@ -167,7 +165,7 @@ describe('a run that is to end', () => {
     await using run = scene.run(['--grace', '300ms', 'a', '--', ...STUBBORN]);
     const mark = await markOf(run);
     expect(await scene.onlooker.revoke('a')).toBe(1);
-    expect((await run.ended).code).toBe(203);
+    expect(await run.exited).toBe(203);
     expect(isAnyAlive(mark)).toBe(false);
     expect(await scene.isFree('a')).toBe(true);
   });
@@ -176,12 +174,10 @@ describe('a run that is to end', () => {
     await using scene = await RunScene.open();
     await using run = scene.run(['--max-hold', '300ms', '--grace', '300ms', 'a', '--', ...STUBBORN]);
     const mark = await markOf(run);
-    const { code, stderr } = await run.ended;
-    expect({ code, stderr }).toEqual({
-      code: 202,
-      stderr: 'holdfast: a: held for 0.3 s, which is the most allowed; ending the command\n',
-    });
+    expect(await run.exited).toBe(202);
     expect(isAnyAlive(mark)).toBe(false);
+    const said = 'holdfast: a: held for 0.3 s, which is the most allowed; ending the command\n';
+    expect((await run.ended).stderr).toBe(said);
     expect(await scene.isFree('a')).toBe(true);
   });
 });

@@ -7,15 +7,18 @@ import { type CommandProcess, holdfast } from './command-process.ts';
 /** Short enough for a test to see it end, and long enough for a machine that stalls for a second. */
 export const SHORT_SESSION = ['--session-timeout', '4s'];
 
+/** Half a minute: long enough for every test, and not for ever if one fails. */
+const FOR_LONG = 'for i in $(seq 150); do sleep 0.2; done';
+
 /** A command that tells its mark, forks one that shuns its group, and refuses to end unless it is killed. */
 export const STUBBORN = [
   'sh',
   '-c',
   `trap '' TERM INT HUP
-   (trap '' TERM INT HUP; while :; do sleep 0.2; done) &
-   setsid sh -c "trap '' TERM; while :; do sleep 0.2; done" &
+   (${FOR_LONG}) &
+   setsid sh -c '${FOR_LONG}' &
    echo "mark=$HOLDFAST_RUN."
-   while :; do sleep 0.2; done`,
+   ${FOR_LONG}`,
 ];
 
 /** A server, a client that looks on, and `holdfast run` with that server. */

@@ -20,11 +20,16 @@ afterAll(() => scene[Symbol.asyncDispose]());
 async function onTerminal(
   args: readonly string[],
   steps: readonly Step[],
+  columns = 200,
 ): Promise<{ shown: string; missing: string | null; code: number }> {
   const command = [process.execPath, COMMAND, 'run', ...args];
-  const { stdout } = await run('python3', [terminalProgram, JSON.stringify(steps), ...command], {
-    env: { ...process.env, HOLDFAST_SERVERS: scene.server.connectString },
-  });
+  const { stdout } = await run(
+    'python3',
+    [terminalProgram, String(columns), JSON.stringify(steps), ...command],
+    {
+      env: { ...process.env, HOLDFAST_SERVERS: scene.server.connectString },
+    },
+  );
   return JSON.parse(stdout);
 }
 
@@ -48,6 +53,19 @@ describe('on a terminal', () => {
     // Whatever was shown before the grant stood on one line, which was then cleared.
     expect(shown.slice(0, shown.indexOf('holdfast: line granted'))).not.toContain('\n');
     expect(shown.split('\r\u001b[K').at(-1)).toMatch(/^holdfast: line granted after [\d.]+ s\r\nran\r\n$/);
+  });
+
+  test('the line is no longer than the terminal is wide', async () => {
+    await using _lease = await scene.onlooker.mutex('narrow').acquire({ reason: 'a long story '.repeat(20) });
+    const steps = [
+      ['see', 'waiting for narrow'],
+      ['see', '\r\u001b[Kwaiting for narrow'],
+      ['type', '\u0003'],
+    ] as const;
+    const { shown, missing } = await onTerminal(['narrow', 'true'], steps, 40);
+    expect(missing).toBeNull();
+    const [, ...lines] = shown.split('\r\u001b[K');
+    expect(Math.max(...lines.map((line) => line.replace('^C', '').length))).toBe(39);
   });
 
   test('the command reads what is typed, and control-C reaches it, once', async () => {
@@ -106,7 +124,7 @@ describe('on a terminal', () => {
   });
 
   test('with --foreground a lost lock ends the command all the same, and what it has started', async () => {
-    const program = `trap '' TERM INT; (trap '' TERM; while :; do sleep 0.2; done) & echo "mark=$HOLDFAST_RUN."; cat`;
+    const program = `trap '' TERM INT; (trap '' TERM; for i in $(seq 100); do sleep 0.2; done) & echo "mark=$HOLDFAST_RUN."; cat`;
     const running = onTerminal(['--foreground', 'lost', '--', 'sh', '-c', program], [['see', '.\r\n']]);
     await scene.counts('lost', 'holders', 1);
     await new Promise((resolve) => setTimeout(resolve, 300));

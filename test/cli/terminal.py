@@ -1,19 +1,23 @@
-"""Runs a command on a terminal of its own: terminal.py <steps as JSON> <command...>.
+"""Runs a command on a terminal of its own: terminal.py <columns> <steps as JSON> <command...>.
 
 Steps are ["see", text], which waits until the terminal shows it, and ["type", keys]. Prints what was shown and how the
 command ended, as JSON. Ends after 25 seconds whatever happens.
 """
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import sys
+import termios
 import time
 
-steps, command = json.loads(sys.argv[1]), sys.argv[2:]
+columns, steps, command = int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]
 pid, terminal = pty.fork()
 if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     os.execvp(command[0], command)
 
 deadline = time.monotonic() + 25

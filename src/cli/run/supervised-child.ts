@@ -46,6 +46,7 @@ export class SupervisedChild {
   ): Promise<SupervisedChild> {
     const { env, mark, foreground } = options;
     const marks = env[MARK_VARIABLE] === undefined ? mark : `${env[MARK_VARIABLE]}:${mark}`;
+    openOwnStreams();
     const child = spawn(program, args, {
       stdio: 'inherit',
       detached: !foreground,
@@ -149,6 +150,15 @@ export class SupervisedChild {
     if (this.tree.ownGroup) signalGroup(this.tree, signal);
     else signalTree(this.tree, signal);
   }
+}
+
+/**
+ * Node makes a pipe non-blocking when it opens its own end, which it does as late as when some socket is closed. The
+ * command has the same pipe: its writes would fail when it is full. Opened before, it is made blocking by the start.
+ */
+function openOwnStreams(): void {
+  void process.stdout;
+  void process.stderr;
 }
 
 function cannotRun(program: string, error: NodeJS.ErrnoException): CommandError {

@@ -12,8 +12,8 @@ export interface Word {
 }
 
 /**
- * What `run` says, all of it on standard error. Written to the file descriptor and not through `process.stderr`: that
- * would make a pipe non-blocking, and it is the command's pipe too, whose writes would then fail when it is full.
+ * What `run` says, all of it on standard error. Written to the file descriptor at once: nothing is in a buffer when
+ * this process is stopped or killed.
  */
 export class Words {
   readonly #json: boolean;
@@ -45,7 +45,6 @@ export class Words {
   showLine(text: string): void {
     if (!this.isTerminal) return;
     this.#lineShown = true;
-    // A terminal is opened anew by Node, so that asking for its width changes nothing for the command.
     put(`\r\u001b[K${text.slice(0, (process.stderr.columns || COLUMNS) - 1)}`);
   }
 
