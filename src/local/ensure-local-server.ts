@@ -37,7 +37,7 @@ const POLL_MS = 20;
 /** A server that does not stop when it is asked to: what it has promised is on disk. */
 const STOP_MS_MAX = 10_000;
 /** What the server may know of whoever happened to start it. */
-const INHERITED = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR'];
+const INHERITED = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'LD_LIBRARY_PATH'];
 
 /**
  * Makes sure that this user's local server runs, and says which it is.

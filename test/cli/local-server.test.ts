@@ -6,23 +6,30 @@ import { isAlive, LocalHome } from './command-process.ts';
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
+/** Fifty Nodes at once, on whatever else the machine has to do. */
+const CROWD_MS_MAX = 120_000;
+
 describe('with nothing configured, the local server', () => {
-  test('is started once by fifty first users at the same moment, who share its locks', async () => {
-    await using home = await LocalHome.make();
-    const users = Array.from({ length: 50 }, () => home.user('hold', 'a'));
-    for (const user of users) user.child.stdin!.end();
-    const ended = await Promise.all(users.map((user) => user.ended));
-    expect(ended.filter(({ code }) => code !== 0)).toEqual([]);
-    const tokens = ended.map(({ stdout }) => JSON.parse(stdout.split('\n')[0]!).token);
-    expect(new Set(tokens).size).toBe(50);
-    expect(await home.startCount()).toBe(1);
-    const { pid } = home.server;
-    const leftovers = (await readdir(home.place.folder)).filter((name) =>
-      /starting|server\.json\./.test(name),
-    );
-    expect(leftovers).toEqual([]);
-    expect(isAlive(pid)).toBe(true);
-  });
+  test(
+    'is started once by fifty first users at the same moment, who share its locks',
+    async () => {
+      await using home = await LocalHome.make();
+      const users = Array.from({ length: 50 }, () => home.user('hold', 'a'));
+      for (const user of users) user.child.stdin!.end();
+      const ended = await Promise.all(users.map((user) => user.ended));
+      expect(ended.filter(({ code }) => code !== 0)).toEqual([]);
+      const tokens = ended.map(({ stdout }) => JSON.parse(stdout.split('\n')[0]!).token);
+      expect(new Set(tokens).size).toBe(50);
+      expect(await home.startCount()).toBe(1);
+      const { pid } = home.server;
+      const leftovers = (await readdir(home.place.folder)).filter((name) =>
+        /starting|server\.json\./.test(name),
+      );
+      expect(leftovers).toEqual([]);
+      expect(isAlive(pid)).toBe(true);
+    },
+    CROWD_MS_MAX,
+  );
 
   test('can be entered by its user alone', async () => {
     await using home = await LocalHome.make();

@@ -46,7 +46,6 @@ describe('a run that loses its lock', () => {
   test('because the server is gone: asked to end before the lease does, killed when it does, exit 201', async () => {
     await using scene = await RunScene.open();
     await using polite = scene.run([
-      ...SHORT_SESSION,
       '--on-suspend',
       'ignore',
       'a',

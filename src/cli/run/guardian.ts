@@ -43,7 +43,7 @@ export class Guardian {
       detached: true, // What a terminal sends to the wrapper's group is not for it.
       stdio: ['pipe', 'ignore', 'ignore'],
       cwd: '/',
-      env: {}, // Not the mark of an outer run.
+      env: pick(process.env, 'LD_LIBRARY_PATH'), // Not the mark of an outer run.
     });
     child.on('error', () => {});
     child.stdin!.on('error', () => {});
@@ -55,4 +55,8 @@ export class Guardian {
     child.stdin!.write(`${JSON.stringify(this.#watched)}\n`);
     return child;
   }
+}
+
+function pick(env: NodeJS.ProcessEnv, name: string): NodeJS.ProcessEnv {
+  return env[name] === undefined ? {} : { [name]: env[name] };
 }
