@@ -1,15 +1,4 @@
-import type { Command } from 'commander';
-import type { Console } from './console.ts';
-import type { ExitCode } from './exit-codes.ts';
-
-/** What a file in commands/ exports as `define`: options, arguments, help with examples, and the action. */
-export type DefineCommand = (command: Command, context: CommandContext) => void;
-
-export interface CommandContext {
-  readonly console: Console;
-  /** Called by the action when it is done; 0 if it never is. */
-  exitWith(code: ExitCode): void;
-}
+import type { DefineCommand } from './define-command.ts';
 
 interface CommandRow {
   readonly name: string;
@@ -19,4 +8,15 @@ interface CommandRow {
 }
 
 /** Every command, in the order of `holdfast --help`. */
-export const COMMANDS: readonly CommandRow[] = [];
+export const COMMANDS: readonly CommandRow[] = [
+  {
+    name: 'run',
+    summary: 'run a command while holding a lock',
+    load: () => import('./commands/run.ts'),
+  },
+  {
+    name: 'server',
+    summary: 'run a ZooKeeper-compatible server, or look after the local one',
+    load: () => import('./commands/server.ts'),
+  },
+];
