@@ -65,6 +65,7 @@ test('kazoo with its default names is refused, by name, and nothing is left behi
     holders: [],
     queue: [],
     foreign: [node],
+    numbered: expect.any(Number),
   });
 });
 

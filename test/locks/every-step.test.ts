@@ -59,13 +59,12 @@ const recipes: Readonly<Record<string, Recipe>> = {
 
 /** Far from every other time in a client, so that its timer is known, and fires only when it is told to. */
 const TIMEOUT_MS = 1_234_567;
+const FULL = process.env['HOLDFAST_EVERY_REACTION'] !== undefined;
 /**
  * After how many promise reactions to a step the wait is given up, too: no step sets off more than these one after
  * another. HOLDFAST_EVERY_REACTION=1 for all of them.
  */
-const REACTIONS = process.env['HOLDFAST_EVERY_REACTION']
-  ? Array.from({ length: 25 }, (_, n) => n)
-  : [0, 1, 2, 4, 7, 12];
+const REACTIONS = FULL ? Array.from({ length: 25 }, (_, count) => count) : [0, 2, 5, 10];
 
 /** Time that runs as it should, but for deadlines of waits, which come on demand; no hold is long. */
 class DeadlineClock implements Clock {
@@ -218,7 +217,9 @@ const STEPS_MIN = { free: 3, blocked: 6 };
 describe('giving up at every step of the protocol leaves nothing, and the lock to the next', () => {
   for (const [name, recipe] of Object.entries(recipes)) {
     for (const way of ['abort', 'timeout'] as const) {
-      const backends: LockBackend[] = ['embedded server', 'ZooKeeper standalone'];
+      // Of the two, only the reason differs: on ZooKeeper one will do.
+      const backends: LockBackend[] = ['embedded server'];
+      if (way === 'abort' || FULL) backends.push('ZooKeeper standalone');
       for (const backend of backends) {
         onEveryLockBackend(
           `${name}, ${way}`,

@@ -6,7 +6,7 @@ import type { Holdfast } from '../../src/holdfast.ts';
 import { onEveryLockBackend } from '../support/lock-backends.ts';
 
 /** Of each kind; HOLDFAST_LEAK_ROUNDS=100000 for the whole of it. */
-const ROUNDS = Number(process.env['HOLDFAST_LEAK_ROUNDS'] ?? 400);
+const ROUNDS = Number(process.env['HOLDFAST_LEAK_ROUNDS'] ?? 200);
 /** What the heap may have grown by from the end of the second quarter to the end of the last. */
 const HEAP_GROWTH_BYTES_MAX = 2 * 1024 * 1024;
 const TIMEOUT_MS = 60_000 + ROUNDS * 10;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -34,7 +34,7 @@ describe('the package', () => {
     await run(bin('attw'), [tarball, '--profile', 'esm-only']);
   });
 
-  test('depends on nothing, and is loaded by import and by require', async () => {
+  test('brings along what its command needs and no more, and is loaded by import and by require', async () => {
     const project = join(folder, 'project');
     await run('mkdir', [project]);
     await writeFile(join(project, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
@@ -42,8 +42,15 @@ describe('the package', () => {
       cwd: project,
     });
     const list = await run('npm', ['ls', '--all', '--json'], { cwd: project });
-    expect(Object.keys(JSON.parse(list.stdout).dependencies)).toEqual(['holdfast']);
-    expect(JSON.parse(list.stdout).dependencies.holdfast.dependencies).toBeUndefined();
+    const { dependencies } = JSON.parse(list.stdout);
+    expect(Object.keys(dependencies)).toEqual(['holdfast']);
+    const below: Record<string, { version?: string }> = dependencies.holdfast.dependencies ?? {};
+    const brought = Object.keys(below).filter((name) => below[name]!.version !== undefined);
+    const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+    expect(brought).toEqual(Object.keys(manifest.dependencies ?? {}).sort());
+    // An optional peer that is not there is missed by its own door, and by no other.
+    await writeFile(join(project, 'peer.mjs'), "await import('holdfast/opentelemetry');");
+    await expect(run(process.execPath, ['peer.mjs'], { cwd: project })).rejects.toThrow('@opentelemetry/api');
     const doors = "for (const door of ['holdfast/zookeeper', 'holdfast/server', 'holdfast/testing']) ";
     const print = 'console.log(Object.keys(m).length > 0);';
     await writeFile(join(project, 'esm.mjs'), `${doors}{ const m = await import(door); ${print} }`);
