@@ -35,7 +35,7 @@ const MULTI = 'locks/multi-lock.ts';
 export const mutants: readonly Mutant[] = [
   mutant('a create whose answer was lost is made again without looking (zktools 2, Accumulo 1086)', [
     QUEUE,
-    'const found = await untilWritable(this.#store, this.#session, () => this.#find());',
+    'const found = await untilWritable(this.#bounds, () => this.#find());',
     'const found = undefined as Made[] | undefined;',
   ]),
   mutant('a wait that is given up leaves its node (zk-ruby 49, aiozk 34)', [
@@ -101,32 +101,25 @@ export const mutants: readonly Mutant[] = [
       'return hold;',
     ],
     [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
+    [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
     [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
   ),
   mutant('a grant after the deadline is handed out', [
     LOCK,
-    'if (grant && giveUp.isDue) {',
-    'if (grant && giveUp.isDue && !grant) {',
+    'if (!over && !giveUp.isDue) return',
+    'if (!over) return',
   ]),
   mutant('any departure is a grant', [
     CONTEST,
-    "if (departure === 'released' && !place.evicted) break;",
-    'if (departure && !place.evicted) break;',
+    "if (departure === 'released' && turn.baton && !place.evicted) break;",
+    'if (departure && turn.baton && !place.evicted) break;',
   ]),
   mutant('a baton grants to one who was removed', [
     CONTEST,
-    "if (departure === 'released' && !place.evicted) break;",
-    "if (departure === 'released') break;",
+    "if (departure === 'released' && turn.baton && !place.evicted) break;",
+    "if (departure === 'released' && turn.baton) break;",
   ]),
-  mutant(
-    'a reader passes the baton',
-    [
-      'locks/grant.ts',
-      "leave: (options) => place.leave(place.entry.role === 'read' ? {} : options),",
-      'leave: (options) => place.leave(options),',
-    ],
-    [TURN, "baton: earlier.role !== 'read',", 'baton: true,'],
-  ),
+  mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return ']),
   mutant('a writer that was downgraded passes the baton', [
     PLACE,
     'if (baton && !this.#accompanied && ',
@@ -134,13 +127,13 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('a reader does not wait for writers', [
     TURN,
-    "blockedBy: ({ role }) => role === 'write' };",
-    'blockedBy: () => false };',
+    'export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };',
+    'export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => false };',
   ]),
   mutant('a writer does not wait for readers (CURATOR-621)', [
     TURN,
-    "export const writing: TurnRule = { roles: ['read', 'write'], blockedBy: () => true };",
-    "export const writing: TurnRule = { roles: ['read', 'write'], blockedBy: ({ role }) => role === 'write' };",
+    'export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => true };',
+    'export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };',
   ]),
   mutant('a semaphore has one permit more', [
     'locks/semaphore.ts',
@@ -186,6 +179,7 @@ export const mutants: readonly Mutant[] = [
       'for (const { hold } of grants.slice(1)) hold.release(); // The',
     ],
     [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
+    [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
   ),
   mutant('a simple lock deletes again without looking', [
     WRITES,
@@ -206,8 +200,8 @@ export const mutants: readonly Mutant[] = [
     ],
     [
       LOCK,
-      'holding = new Holding(context, grant, { name, events, onEnd });',
-      'const made = new Holding(context, grant, { name, events, onEnd });\n    holding = made;',
+      'holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });',
+      'const made = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });\n    holding = made;',
     ],
   ),
   mutant('a wait that was called off ends with the session', [

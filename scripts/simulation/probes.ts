@@ -29,7 +29,7 @@ export const probes: readonly Probe[] = [
   probe(
     'turn: granted by a baton',
     'locks/contest.ts',
-    "if (departure === 'released' && !place.evicted‹ && @@›) break;",
+    "if (departure === 'released' && turn.baton && !place.evicted‹ && @@›) break;",
   ),
   probe(
     'turn: looks again after a departure',
@@ -81,7 +81,7 @@ export const probes: readonly Probe[] = [
     'locks/lock-lease.ts',
     'if (error.index < checks.length‹ && @@›) {',
   ),
-  probe('acquire: granted too late', 'locks/lock.ts', 'if (grant && giveUp.isDue‹ && @@›) {'),
+  probe('acquire: granted too late', 'locks/lock.ts', 'if (giveUp.isDue‹ && @@›) throw this.#timedOut('),
   probe(
     'acquire: no server in time',
     'locks/lock.ts',
@@ -90,7 +90,7 @@ export const probes: readonly Probe[] = [
   probe(
     'acquire: re-entered',
     'locks/lock.ts',
-    'if (options.within‹ && @@›) return this.#reenter(options.within);\n    return this.#run(options, async',
+    'if (options.within‹ && @@›) return this.#reenter(options.within);\n    if (options.timeoutMs === 0)',
   ),
   probe(
     'try: again in a new session',
@@ -101,7 +101,7 @@ export const probes: readonly Probe[] = [
   probe(
     'join: the folder is missing',
     'queue/zookeeper-queue.ts',
-    "if (isServerError(error, 'no-node')‹ && @@›) {\n          const fault",
+    "if (isServerError(error, 'no-node')‹ && @@›) {\n          for (const queue",
   ),
   probe(
     'join: the answer was lost',
@@ -185,7 +185,7 @@ export const probes: readonly Probe[] = [
   probe(
     'writes: repeated after a lost answer',
     'queue/settled-writes.ts',
-    'if (!isInterrupted(error)) throw error;‹\n      @@;›\n    }\n  }\n}\n\n/** Asks until',
+    'if (!isInterrupted(error)) throw error;‹\n      @@;›\n    }\n  }\n}\n\n/**\n * Asks again while',
   ),
   probe(
     'writes: the server took none',
@@ -225,7 +225,7 @@ export const probes: readonly Probe[] = [
     'locks/leader-election.ts',
     'async #watchForFirst(onChange: (event: WatchEvent) => void): Promise<(() => void) | undefined> {‹\n    @@;›',
   ),
-  probe('read-write lock: downgraded', 'locks/read-write-lock.ts', '‹@@; ›const place = await beside('),
+  probe('read-write lock: downgraded', 'locks/read-write-lock.ts', '‹@@; ›place = await beside('),
   probe(
     'read-write lock: nobody can stand beside',
     'locks/read-write-lock.ts',

@@ -12,7 +12,7 @@ import {
   traceAcquired,
   traceWait,
 } from './lock-diagnostics.ts';
-import { LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
+import { LockLostError, LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
 import type { Turn } from './turn.ts';
 
@@ -161,6 +161,12 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   /** @internal */
   protected leaseOf(grant: Grant, waitedMs: number): LockLease {
     const { context, name, events } = this;
+    if (grant.hold.remainingMs() <= 0) {
+      // It has ended before anyone could be told: nobody would leave.
+      grant.hold.release();
+      void grant.leave({ baton: false }).catch(() => {});
+      throw new LockLostError(name, 'its lease has ended');
+    }
     let holding: Holding | undefined;
     // One whose node is gone already ends before it is made.
     const onEnd = () => void (holding && this.#holdings.delete(holding));
