@@ -1,8 +1,9 @@
 import { Command, CommanderError } from 'commander';
-import { CommandError } from './command-error.ts';
+import { packageVersion } from '../base/package-version.ts';
 import { COMMANDS } from './commands.ts';
 import type { Console } from './console.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
+import { asCommandError } from './failures.ts';
 
 /** Runs one invocation: `['run', 'nightly', '--', './job.sh']`. Errors become one line and a code. */
 export async function runCommandLine(args: readonly string[], console: Console): Promise<ExitCode> {
@@ -14,7 +15,13 @@ export async function runCommandLine(args: readonly string[], console: Console):
     .configureOutput({
       writeOut: (text) => console.stdout.write(text),
       writeErr: (text) => console.stderr.write(text),
+      outputError: (text, write) => write(`holdfast: ${oneLine(text.replace(/^error: /, ''))}\n`),
     });
+  if (args[0] === '--version' || args[0] === '-V') {
+    console.stdout.write(`${packageVersion()}\n`);
+    return EXIT.done;
+  }
+  program.option('-V, --version', 'print the version');
   for (const { name, summary, load } of COMMANDS) {
     const command = program
       .command(name)
@@ -35,8 +42,15 @@ export async function runCommandLine(args: readonly string[], console: Console):
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badUsage;
-    if (!(error instanceof CommandError)) throw error;
-    console.stderr.write(`holdfast: ${error.message}\n`);
-    return error.exitCode;
+    const known = asCommandError(error);
+    if (!known) throw error;
+    console.stderr.write(`holdfast: ${oneLine(known.message)}\n`);
+    return known.exitCode;
   }
+}
+
+/** What goes to a log must stay one line of it, whatever a name or a server's answer has in it. */
+function oneLine(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be taken out.
+  return text.trim().replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
 }

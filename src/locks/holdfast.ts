@@ -7,11 +7,13 @@ import type { ConnectOptions } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { pathFault } from '../protocol/paths.ts';
 import type { AuditRecord } from './audit-log.ts';
+import { optionsFromEnvironment } from './environment.ts';
 import { Inspection, type LockInfo } from './inspection.ts';
 import { type ForceReleaseOptions, Intervention, type RevokeOptions } from './intervention.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { checkName } from './lock-name.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
 import { ownerEncoder } from './owner.ts';
@@ -23,7 +25,7 @@ import { SimpleLock } from './simple-lock.ts';
 export interface HoldfastOptions extends ConnectOptions {
   /** `host:port,host:port/chroot`; `HOLDFAST_SERVERS` if left out. */
   readonly servers?: string;
-  /** The folder of all locks; `/locks` if left out. Curator's path of a lock is this and the name. */
+  /** The folder of all locks; `HOLDFAST_ROOT` or `/locks` if left out. Curator's path of a lock is this and the name. */
   readonly root?: string;
   /** Where batons appear for a moment; `/holdfast/batons` if left out. All who share locks must say the same. */
   readonly batonFolder?: string;
@@ -49,8 +51,9 @@ export interface HoldfastOptions extends ConnectOptions {
  *
  * @throws TypeError, RangeError for a bad option; ZK_UNREACHABLE, ZK_AUTH_FAILED as the client does.
  */
-export async function connect(options: HoldfastOptions = {}): Promise<Holdfast> {
-  const { servers = process.env['HOLDFAST_SERVERS'] } = options;
+export async function connect(given: HoldfastOptions = {}): Promise<Holdfast> {
+  const options = { ...optionsFromEnvironment(process.env), ...given };
+  const { servers } = options;
   if (servers === undefined || servers === '') {
     throw new TypeError(
       'servers: nothing given and HOLDFAST_SERVERS is not set; "host:port,host:port" is needed',
@@ -230,13 +233,6 @@ function readFacts(options: HoldfastOptions): Facts {
     }
   }
   return { root, batonFolder, auditFolder };
-}
-
-/** One element of a path: a lock inside another lock's folder would be taken for a contender. */
-function checkName(name: string): void {
-  if (typeof name !== 'string') throw new TypeError(`name: ${typeof name} given; a string is needed`);
-  const fault = name === '' ? 'it is empty' : name.includes('/') ? 'it has a /' : pathFault(`/${name}`);
-  if (fault) throw new TypeError(`name ${JSON.stringify(name)}: ${fault}`);
 }
 
 function programName(): string {

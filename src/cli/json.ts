@@ -1,0 +1,11 @@
+import type { Command } from 'commander';
+
+/** Adds `--json`: one JSON value per line, for programs. */
+export function withJson(command: Command): Command {
+  return command.option('--json', 'for programs: one JSON value per line');
+}
+
+/** One line. What JSON has no number for, ids and tokens of 64 bits, is a string of decimal digits. */
+export function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))}\n`;
+}
