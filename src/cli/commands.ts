@@ -1,15 +1,4 @@
-import type { Command } from 'commander';
-import type { Console } from './console.ts';
-import type { ExitCode } from './exit-codes.ts';
-
-/** What a file in commands/ exports as `define`: options, arguments, help with examples, and the action. */
-export type DefineCommand = (command: Command, context: CommandContext) => void;
-
-export interface CommandContext {
-  readonly console: Console;
-  /** Called by the action when it is done; 0 if it never is. */
-  exitWith(code: ExitCode): void;
-}
+import type { DefineCommand } from './define-command.ts';
 
 interface CommandRow {
   readonly name: string;
@@ -19,4 +8,35 @@ interface CommandRow {
 }
 
 /** Every command, in the order of `holdfast --help`. */
-export const COMMANDS: readonly CommandRow[] = [];
+export const COMMANDS: readonly CommandRow[] = [
+  {
+    name: 'ls',
+    summary: 'the locks that are held or waited for',
+    load: () => import('./commands/ls.ts'),
+  },
+  {
+    name: 'inspect',
+    summary: 'who holds a lock, who waits for it, since when',
+    load: () => import('./commands/inspect.ts'),
+  },
+  {
+    name: 'top',
+    summary: 'the busiest locks, as they change',
+    load: () => import('./commands/top.ts'),
+  },
+  {
+    name: 'graph',
+    summary: 'who waits for whom; finds deadlocks',
+    load: () => import('./commands/graph.ts'),
+  },
+  {
+    name: 'revoke',
+    summary: 'ask the holders of a lock to let go',
+    load: () => import('./commands/revoke.ts'),
+  },
+  {
+    name: 'release',
+    summary: 'take a lock from its holder, with a record of it',
+    load: () => import('./commands/release.ts'),
+  },
+];
