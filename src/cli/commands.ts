@@ -39,4 +39,9 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: 'take a lock from its holder, with a record of it',
     load: () => import('./commands/release.ts'),
   },
+  {
+    name: 'demo',
+    summary: 'a tour of what a lock has to withstand',
+    load: () => import('./commands/demo.ts'),
+  },
 ];
