@@ -40,6 +40,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./commands/release.ts'),
   },
   {
+    name: 'doctor',
+    summary: 'find what is wrong with servers and locks, and what to do',
+    load: () => import('./commands/doctor.ts'),
+  },
+  {
     name: 'demo',
     summary: 'a tour of what a lock has to withstand',
     load: () => import('./commands/demo.ts'),
