@@ -5,10 +5,12 @@ const below = {
   session: ['base', 'protocol'],
   client: ['base', 'protocol', 'session'],
   queue: ['base', 'protocol', 'session', 'client'],
-  locks: ['base', 'protocol', 'session', 'client', 'queue'],
+  local: ['base'],
+  locks: ['base', 'protocol', 'session', 'client', 'queue', 'local'],
   server: ['base', 'protocol'],
-  testing: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
-  cli: ['base', 'protocol', 'session', 'client', 'queue', 'locks', 'server'],
+  daemon: ['base', 'protocol', 'server', 'local'],
+  testing: ['base', 'protocol', 'session', 'client', 'queue', 'local', 'locks', 'server'],
+  cli: ['base', 'protocol', 'session', 'client', 'queue', 'local', 'locks', 'server'],
 };
 const tests = '\\.test(-data)?\\.ts$';
 

@@ -2,6 +2,7 @@
 export type { AclEntry } from './client/acl.ts';
 export type { ConnectOptions } from './client/connect-options.ts';
 export { ops } from './client/operations-of-multi.ts';
+export { LocalServerError } from './local/local-server-error.ts';
 export type { AuditRecord } from './locks/audit-log.ts';
 export { Fence, ZooKeeperFence } from './locks/fence.ts';
 export type { WaitOptions } from './locks/give-up.ts';

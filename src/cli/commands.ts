@@ -10,6 +10,11 @@ interface CommandRow {
 /** Every command, in the order of `holdfast --help`. */
 export const COMMANDS: readonly CommandRow[] = [
   {
+    name: 'run',
+    summary: 'run a command while holding a lock',
+    load: () => import('./commands/run.ts'),
+  },
+  {
     name: 'ls',
     summary: 'the locks that are held or waited for',
     load: () => import('./commands/ls.ts'),
@@ -48,5 +53,10 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'demo',
     summary: 'a tour of what a lock has to withstand',
     load: () => import('./commands/demo.ts'),
+  },
+  {
+    name: 'server',
+    summary: 'run a ZooKeeper-compatible server, or look after the local one',
+    load: () => import('./commands/server.ts'),
   },
 ];

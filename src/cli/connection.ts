@@ -2,7 +2,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../base/duration.ts';
 import type { AuthOption } from '../client/connect-options.ts';
 import { type EnvironmentOptions, parseAuth } from '../locks/environment.ts';
-import { connect, type Holdfast } from '../locks/holdfast.ts';
+import { connect, type Holdfast, type HoldfastOptions } from '../locks/holdfast.ts';
+import { CommandError } from './command-error.ts';
+import { EXIT } from './exit-codes.ts';
 
 /** The values of the options that `withConnection` adds. */
 export interface ConnectionFlags {
@@ -50,9 +52,9 @@ export function parseDurationOption(text: string): number {
  */
 export function connectWith(
   flags: ConnectionFlags,
-  wait: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+  more: Pick<HoldfastOptions, 'timeoutMs' | 'signal' | 'labels'> = {},
 ): Promise<Holdfast> {
-  return connect({ ...optionsFrom(flags), app: 'holdfast', ...wait });
+  return connect({ ...optionsFrom(flags), app: 'holdfast', ...more });
 }
 
 function optionsFrom({ servers, root, auth, sessionTimeout }: ConnectionFlags): EnvironmentOptions {
@@ -64,10 +66,11 @@ function optionsFrom({ servers, root, auth, sessionTimeout }: ConnectionFlags): 
   };
 }
 
+/** Not through `InvalidArgumentError`, which would repeat what was given: it may be a password. */
 function parseAuthOption(text: string): AuthOption {
   try {
     return parseAuth(text, '--auth');
-  } catch {
-    throw new InvalidArgumentError('scheme:credentials is needed, such as digest:user:password');
+  } catch (error) {
+    throw new CommandError((error as Error).message, EXIT.badUsage);
   }
 }

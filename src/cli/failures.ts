@@ -1,3 +1,4 @@
+import { LocalServerError } from '../local/local-server-error.ts';
 import {
   ContenderEvictedError,
   ForeignNodeError,
@@ -20,6 +21,7 @@ export function asCommandError(error: unknown): CommandError | undefined {
 
 function exitCodeOf(error: unknown): ExitCode | undefined {
   if (error instanceof UnreachableError || error instanceof LockUnreachableError) return EXIT.unreachable;
+  if (error instanceof LocalServerError) return EXIT.unreachable;
   if (error instanceof AuthFailedError || isServerError(error, 'no-auth')) return EXIT.refused;
   if (error instanceof WrongKindError || error instanceof ForeignNodeError) return EXIT.wrongKind;
   if (error instanceof LockTimeoutError) return EXIT.busy;

@@ -5,6 +5,7 @@ import type { AuthInfo, ServerAddress } from '../session/session-io.ts';
 import { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
 import type { ClientConfig } from './connect-options.ts';
+import { addressText } from './connect-string.ts';
 import { servesWrites } from './read-write-probe.ts';
 import { ServerList } from './server-list.ts';
 import { Session } from './session.ts';
@@ -195,13 +196,13 @@ export class SessionKeeper {
     });
   }
 
-  #attemptFailed({ host, port }: ServerAddress, error: Error): void {
-    this.#attemptErrors.push(new Error(`${host}:${port}: ${error.message}`, { cause: error }));
+  #attemptFailed(server: ServerAddress, error: Error): void {
+    this.#attemptErrors.push(new Error(`${addressText(server)}: ${error.message}`, { cause: error }));
     if (this.#attemptErrors.length > this.#servers.servers.length * 2) this.#attemptErrors.shift();
   }
 
   #unreachable(timeoutMs: number): UnreachableError {
-    const servers = this.#config.servers.map(({ host, port }) => `${host}:${port}`).join(', ');
+    const servers = this.#config.servers.map(addressText).join(', ');
     const last = this.#attemptErrors.at(-1);
     return new UnreachableError(
       `no session with ${servers} within ${timeoutMs} ms${last ? `; last: ${last.message}` : ''}`,

@@ -68,7 +68,7 @@ export class TcpTransport implements Transport {
 
   /** One of a name's addresses at random, so that the clients of a fleet spread over them. */
   async #addressOf(host: string): Promise<string> {
-    if (isIP(host)) return host;
+    if (isIP(host) || isSocketPath(host)) return host;
     const addresses = await this.#resolve(host);
     const address = addresses[Math.floor(fraction(this.#random) * addresses.length)];
     if (address === undefined) throw new Error(`${host} has no address`);
@@ -76,17 +76,22 @@ export class TcpTransport implements Transport {
   }
 
   #connect({ host, port }: ServerAddress, address: string, received: (chunk: Buffer) => void): Socket {
-    if (!this.#tls) return connectTcp({ host: address, port, noDelay: true, onread: readInto(received) });
+    const where = isSocketPath(host) ? { path: host } : { host: address, port };
+    if (!this.#tls) return connectTcp({ ...where, noDelay: true, onread: readInto(received) });
     // The certificate is checked against the name that was asked for, not the address it led to.
-    const servername = this.#tls.servername ?? (isIP(host) ? undefined : host);
+    const servername = this.#tls.servername ?? (isIP(host) || isSocketPath(host) ? undefined : host);
     const socket = connectTls({
       ...this.#tls,
-      host: address,
-      port,
+      ...where,
       ...(servername === undefined ? {} : { servername }),
     });
     return socket.setNoDelay(true);
   }
+}
+
+/** No host name has a slash. */
+function isSocketPath(host: string): boolean {
+  return host.startsWith('/');
 }
 
 function attach(socket: Socket, openEvent: string, handlers: LinkHandlers, destroyed: () => boolean): void {

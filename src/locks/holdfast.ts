@@ -7,6 +7,7 @@ import type { ConnectOptions } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { pathFault } from '../protocol/paths.ts';
 import type { AuditRecord } from './audit-log.ts';
+import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
 import { Inspection, type LockInfo } from './inspection.ts';
 import { type ForceReleaseOptions, Intervention, type RevokeOptions } from './intervention.ts';
@@ -23,7 +24,10 @@ import { SimpleLock } from './simple-lock.ts';
 
 /** Where the locks are, and who we are. */
 export interface HoldfastOptions extends ConnectOptions {
-  /** `host:port,host:port/chroot`; `HOLDFAST_SERVERS` if left out. */
+  /**
+   * `host:port,host:port/chroot`; `HOLDFAST_SERVERS` if left out. Without either, or with `'local'`, the server of this
+   * user on this machine, which is started if need be.
+   */
   readonly servers?: string;
   /** The folder of all locks; `HOLDFAST_ROOT` or `/locks` if left out. Curator's path of a lock is this and the name. */
   readonly root?: string;
@@ -49,18 +53,22 @@ export interface HoldfastOptions extends ConnectOptions {
  * await using lease = await holdfast.mutex('member-123').acquire({ timeoutMs: 5_000 });
  * ```
  *
- * @throws TypeError, RangeError for a bad option; ZK_UNREACHABLE, ZK_AUTH_FAILED as the client does.
+ * @throws TypeError, RangeError for a bad option; ZK_UNREACHABLE, ZK_AUTH_FAILED as the client does;
+ * HOLDFAST_LOCAL_SERVER if the local one cannot be started.
  */
 export async function connect(given: HoldfastOptions = {}): Promise<Holdfast> {
-  const options = { ...optionsFromEnvironment(process.env), ...given };
-  const { servers } = options;
-  if (servers === undefined || servers === '') {
+  // What is given as undefined is not given: it must not hide the servers of the environment.
+  const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const options: HoldfastOptions = { ...optionsFromEnvironment(process.env), ...present };
+  const facts = readFacts(options);
+  const { servers = LOCAL } = options;
+  if (options.servers === undefined && process.env['NODE_ENV'] === 'production') {
     throw new TypeError(
-      'servers: nothing given and HOLDFAST_SERVERS is not set; "host:port,host:port" is needed',
+      'servers: nothing given and HOLDFAST_SERVERS is not set; in production, where other machines are to be excluded, servers are needed, or "local" on purpose',
     );
   }
-  const facts = readFacts(options);
-  return new Holdfast(await connectZooKeeper(servers, options), options, facts);
+  const zk = servers === LOCAL ? await connectLocally(options) : await connectZooKeeper(servers, options);
+  return new Holdfast(zk, options, facts);
 }
 
 interface Facts {

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
+import { socketAddress } from '../base/socket-address.ts';
 import { hex } from './reported.ts';
 import { firstZxid, ServerCore } from './server-core.ts';
 import { limitsFrom, type ServerLimits } from './server-limits.ts';
@@ -114,7 +115,7 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
       );
       return stopped;
     };
-    const connectString = addressText(host, listening);
+    const connectString = socketPath === undefined ? addressText(host, listening) : socketAddress(socketPath);
     const running = { host, port: listening, connectString, adminUrl, stop, [Symbol.asyncDispose]: stop };
     return { running, core, listener, ticker };
   } catch (error) {

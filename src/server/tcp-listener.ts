@@ -1,4 +1,11 @@
-import { createServer as createTcpServer, type ListenOptions, type Server, type Socket } from 'node:net';
+import { rm } from 'node:fs/promises';
+import {
+  connect,
+  createServer as createTcpServer,
+  type ListenOptions,
+  type Server,
+  type Socket,
+} from 'node:net';
 import { createServer as createTlsServer, TLSSocket, type TlsOptions } from 'node:tls';
 import type { Cancel, Clock } from '../base/clock.ts';
 import type { Identity } from './access.ts';
@@ -47,7 +54,20 @@ export class TcpListener {
     this.#server.on('tlsClientError', (_error, socket: Socket) => socket.destroy());
   }
 
+  /** A unix socket that a dead server left behind is replaced. */
   async listen(where: Pick<ListenOptions, 'host' | 'port' | 'path'>): Promise<void> {
+    const { path } = where;
+    try {
+      await this.#listen(where);
+    } catch (error) {
+      const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+      if (!taken || path === undefined || (await isAnswered(path))) throw error;
+      await rm(path, { force: true });
+      await this.#listen(where);
+    }
+  }
+
+  async #listen(where: ListenOptions): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen(where, () => {
@@ -118,6 +138,19 @@ export class TcpListener {
     });
     this.#onStep();
   }
+}
+
+/** Whether anyone listens there: the file of a socket outlives its process. */
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    const settle = (answered: boolean) => {
+      socket.destroy();
+      resolve(answered);
+    };
+    socket.once('connect', () => settle(true));
+    socket.once('error', (error: NodeJS.ErrnoException) => settle(error.code !== 'ECONNREFUSED'));
+  });
 }
 
 class SocketLink implements ServerLink {

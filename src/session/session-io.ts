@@ -8,6 +8,7 @@ import type { WatchEvent, Watcher } from './watch-registry.ts';
 
 /** Where a server listens. */
 export interface ServerAddress {
+  /** A name, an IP address, or the absolute path of a unix socket; then the port says nothing. */
   readonly host: string;
   readonly port: number;
 }

@@ -1,14 +1,15 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { connect, type Holdfast, type HoldfastOptions } from '../../src/holdfast.ts';
 import { onEveryLockBackend } from '../support/lock-backends.ts';
 
 /** Nothing listens there: what is refused is refused before anything is tried. */
 const NOWHERE = '127.0.0.1:1';
 
+afterEach(() => vi.unstubAllEnvs());
+
 describe('connect', () => {
   test.each<[string, HoldfastOptions, string | RegExp]>([
-    ['no servers', {}, 'HOLDFAST_SERVERS is not set'],
-    ['empty servers', { servers: '' }, 'HOLDFAST_SERVERS is not set'],
+    ['empty servers', { servers: '' }, 'connect string ""'],
     ['servers that are none', { servers: 'a b' }, 'connect string'],
     ['servers of the wrong type', { servers: 7 as never }, 'connect string: number given'],
     ['a root that is no path', { servers: NOWHERE, root: 'locks' }, 'root "locks"'],
@@ -23,6 +24,35 @@ describe('connect', () => {
     expect(process.env['HOLDFAST_SERVERS']).toBeUndefined();
     await expect(connect(options)).rejects.toThrow(message);
     await expect(connect(options)).rejects.toBeInstanceOf(TypeError);
+  });
+
+  test.each([{}, { servers: undefined as never }])(
+    'in production refuses no servers at all: %j',
+    async (options) => {
+      vi.stubEnv('NODE_ENV', 'production');
+      const refusal = connect(options);
+      await expect(refusal).rejects.toThrow('servers: nothing given and HOLDFAST_SERVERS is not set');
+      await expect(refusal).rejects.toBeInstanceOf(TypeError);
+    },
+  );
+
+  test('takes what is left out, or undefined, from the environment', async () => {
+    vi.stubEnv('HOLDFAST_SERVERS', NOWHERE);
+    for (const options of [{ timeoutMs: 100 }, { timeoutMs: 100, servers: undefined as never }]) {
+      await expect(connect(options)).rejects.toThrow(`no session with ${NOWHERE}`);
+    }
+  });
+
+  test.each([
+    ['HOLDFAST_ROOT', 'locks', 'root "locks"'],
+    ['HOLDFAST_AUTH', 'secret', 'HOLDFAST_AUTH: scheme:credentials is needed'],
+    ['HOLDFAST_SESSION_TIMEOUT', 'long', 'HOLDFAST_SESSION_TIMEOUT: "long" given'],
+    ['HOLDFAST_TLS_CA', '/no/such/file', 'HOLDFAST_TLS_CA: ENOENT'],
+  ])('refuses a bad %s', async (name, value, message) => {
+    vi.stubEnv(name, value);
+    const refusal = connect({ servers: NOWHERE });
+    await expect(refusal).rejects.toThrow(message);
+    await expect(refusal).rejects.not.toThrow('secret');
   });
 
   test('says that no server answers', async () => {

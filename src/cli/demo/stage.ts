@@ -27,7 +27,7 @@ export async function openStage(flags: ConnectionFlags, env: Console['env']): Pr
     auth,
     sessionTimeout: sessionTimeoutMs = CONFIGURED_SESSION_MS,
   } = flags;
-  if (servers === undefined || servers === '') return embeddedStage();
+  if (servers === undefined || servers === '' || servers === 'local') return embeddedStage();
   return stageOn({ servers, sessionTimeoutMs, ...(auth && { auth }) }, servers, async () => {});
 }
 

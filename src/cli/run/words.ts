@@ -1,0 +1,65 @@
+import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { jsonLine } from '../json.ts';
+
+const STDERR_FD = 2;
+const COLUMNS = 80;
+
+/** One thing that a run tells: for programs as it is, for people as `text`. */
+export interface Word {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * What `run` says, all of it on standard error. Written to the file descriptor and not through `process.stderr`: that
+ * would make a pipe non-blocking, and it is the command's pipe too, whose writes would then fail when it is full.
+ */
+export class Words {
+  readonly #json: boolean;
+  readonly #quiet: boolean;
+  readonly isTerminal: boolean;
+  #lineShown = false;
+
+  constructor({ json, quiet }: { readonly json: boolean; readonly quiet: boolean }) {
+    this.#json = json;
+    this.#quiet = quiet;
+    this.isTerminal = !json && !quiet && isatty(STDERR_FD);
+  }
+
+  /** An event; `text` undefined is not worth a line to people. */
+  tell(word: Word, text?: string): void {
+    if (this.#json) return put(jsonLine(word));
+    this.clearLine();
+    if (text !== undefined && !this.#quiet) put(`holdfast: ${text}\n`);
+  }
+
+  /** Why the command was ended, or not begun: said also to those who want quiet. */
+  complain(word: Word, text: string): void {
+    if (this.#json) return put(jsonLine({ ...word, message: text }));
+    this.clearLine();
+    put(`holdfast: ${text}\n`);
+  }
+
+  /** Replaces the line that is shown on a terminal. */
+  showLine(text: string): void {
+    if (!this.isTerminal) return;
+    this.#lineShown = true;
+    // A terminal is opened anew by Node, so that asking for its width changes nothing for the command.
+    put(`\r\u001b[K${text.slice(0, (process.stderr.columns || COLUMNS) - 1)}`);
+  }
+
+  clearLine(): void {
+    if (this.#lineShown) put('\r\u001b[K');
+    this.#lineShown = false;
+  }
+}
+
+/** Nobody reads it any more, or not now: a run does not end, or wait, for want of a listener. */
+function put(text: string): void {
+  try {
+    writeSync(STDERR_FD, text);
+  } catch {
+    // EPIPE, EAGAIN.
+  }
+}

@@ -1,0 +1,217 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { COMMAND, isAlive } from './command-process.ts';
+import { RunScene } from './run-scene.ts';
+
+let scene: RunScene;
+beforeAll(async () => {
+  scene = await RunScene.open();
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+
+describe('the command’s end is the end of holdfast run', () => {
+  test('every exit code passes through', async () => {
+    const codes = [0, 1, 2, 63, 64, 77, 125, 126, 127, 128, 130, 137, 199, 200, 201, 206, 254, 255];
+    const runs = codes.map((code) => scene.run([`code-${code}`, 'sh', '-c', `exit ${code}`]).ended);
+    expect((await Promise.all(runs)).map(({ code }) => code)).toEqual(codes);
+  });
+
+  test('death by signal n is 128 + n', async () => {
+    const signals = ['SIGHUP', 'SIGINT', 'SIGKILL', 'SIGUSR1', 'SIGPIPE', 'SIGALRM', 'SIGTERM'] as const;
+    const runs = signals.map(
+      (name) => scene.run([`died-${name}`, 'sh', '-c', `kill -${name.slice(3)} $$`]).ended,
+    );
+    const codes = (await Promise.all(runs)).map(({ code }) => code);
+    expect(codes).toEqual(signals.map((name) => 128 + constants.signals[name]));
+  });
+
+  test('a command that is not there is 127, one that cannot be executed 126, and the lock is free again', async () => {
+    expect(await scene.run(['missing', 'no-such-command']).ended).toMatchObject({
+      code: 127,
+      stderr: 'holdfast: no-such-command: command not found\n',
+      stdout: '',
+    });
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-run-'));
+    try {
+      const file = join(folder, 'plain.txt');
+      await writeFile(file, 'no program');
+      expect(await scene.run(['missing', '--', file]).ended).toMatchObject({
+        code: 126,
+        stderr: `holdfast: ${file}: permission denied\n`,
+      });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+    expect(await scene.isFree('missing')).toBe(true);
+  });
+});
+
+describe('the command', () => {
+  test('gets its standard input, and its output is not touched', async () => {
+    const input = 'line\n'.repeat(50_000);
+    const { code, stdout, stderr } = await scene.run(['pipes', '--', 'cat'], { stdin: input }).ended;
+    expect({ code, stderr, same: stdout === input }).toEqual({ code: 0, stderr: '', same: true });
+  });
+
+  test('may fill a pipe that nobody reads for a while, also when holdfast has written to it', async () => {
+    // If holdfast made the pipe non-blocking, dd would fail with EAGAIN.
+    const program = 'dd if=/dev/zero bs=1000 count=500 2>/dev/null | tr "\\\\0" x >&2; exit $?';
+    await using holder = scene.run(['pipe', 'cat'], { stdin: 'open' });
+    await scene.counts('pipe', 'holders', 1);
+    await using run = scene.run(['pipe', '--', 'bash', '-o', 'pipefail', '-c', program]);
+    await run.says('waiting for pipe', 'stderr');
+    run.child.stderr!.pause();
+    holder.child.stdin!.end();
+    await scene.counts('pipe', 'queue', 0);
+    run.child.stderr!.resume();
+    const { code, stderr } = await run.ended;
+    expect(code).toBe(0);
+    expect(stderr.match(/x/g)).toHaveLength(500_000);
+  });
+
+  test('sees what it holds', async () => {
+    const { stdout } = await scene.run(['a,b', '--', 'sh', '-c', 'env | grep ^HOLDFAST_ | sort']).ended;
+    const variables = Object.fromEntries(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split(/=(.*)/s)),
+    );
+    expect(variables).toMatchObject({ HOLDFAST_LOCK: 'a,b' });
+    expect(BigInt(variables['HOLDFAST_TOKEN'])).toBeGreaterThan(0n);
+    expect(variables['HOLDFAST_SESSION']).toMatch(/^0x[0-9a-f]+$/);
+    expect(Date.now() - Date.parse(variables['HOLDFAST_ACQUIRED_AT'])).toBeLessThan(60_000);
+  });
+
+  test('of a nested run sees the inner lock and its token', async () => {
+    const show = 'echo $HOLDFAST_LOCK $HOLDFAST_TOKEN';
+    const inner = `"$0" "$1" run inner -- sh -c '${show}'`;
+    const { stdout } = await scene.run([
+      'outer',
+      '--',
+      ...['sh', '-c', `${show}; ${inner}; ${show}`, process.execPath, COMMAND],
+    ]).ended;
+    const [before, within, after] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '));
+    expect([before![0], within![0], after![0]]).toEqual(['outer', 'inner', 'outer']);
+    expect(after).toEqual(before);
+    expect(BigInt(within![1]!)).toBeGreaterThan(BigInt(before![1]!));
+  });
+
+  test('may have options like ours, with and without the two dashes', async () => {
+    const runs = [
+      ['x', 'echo', '--wait', '-q', '--', 'y'],
+      ['x', '--', 'echo', '--wait', '-q', '--', 'y'],
+      ['--wait', '5s', 'x', '--quiet', 'echo', '--wait', '-q', '--', 'y'],
+      ['x', '--wait=5s', '--', 'echo', '--wait', '-q', '--', 'y'],
+    ];
+    for (const args of runs) {
+      expect(await scene.run(args).ended).toMatchObject({ code: 0, stdout: '--wait -q -- y\n', stderr: '' });
+    }
+  });
+
+  test('that leaves something running in its group has it ended before the lock is free; not what left the group', async () => {
+    const program = 'sleep 300 >/dev/null & echo $!; setsid sleep 300 >/dev/null 2>&1 & echo $!';
+    const { code, stdout } = await scene.run(['leftovers', '--', 'sh', '-c', program]).ended;
+    const [left, apart] = stdout.trim().split('\n').map(Number) as [number, number];
+    expect({ code, left: isAlive(left), apart: isAlive(apart) }).toEqual({
+      code: 0,
+      left: false,
+      apart: true,
+    });
+    process.kill(apart, 'SIGKILL');
+  });
+});
+
+describe('the lock', () => {
+  test('is held by one at a time, and free afterwards', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-run-'));
+    try {
+      // Whoever finds the folder there is not alone.
+      const program = `mkdir ${folder}/inside && sleep 0.02 && rmdir ${folder}/inside`;
+      const runs = Array.from({ length: 8 }, () => scene.run(['alone', '--', 'sh', '-c', program]).ended);
+      expect((await Promise.all(runs)).map(({ code }) => code)).toEqual(Array(8).fill(0));
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+    expect(await scene.isFree('alone')).toBe(true);
+  });
+
+  test('that is taken: --try and --wait end with 200 and start nothing; --busy-exit says otherwise', async () => {
+    await using holder = scene.run(['busy', 'cat'], { stdin: 'open' });
+    await scene.counts('busy', 'holders', 1);
+    const busy = { code: 200, stdout: '', stderr: 'holdfast: busy is taken\n' };
+    expect(await scene.run(['--try', 'busy', 'echo', 'ran']).ended).toMatchObject(busy);
+    expect(await scene.run(['--wait', '0', 'busy', 'echo', 'ran']).ended).toMatchObject(busy);
+    const waited = await scene.run(['--wait', '300ms', 'busy', 'echo', 'ran']).ended;
+    expect(waited).toMatchObject({ code: 200, stdout: '' });
+    expect(waited.stderr).toMatch(
+      /^holdfast: waiting for busy: .*\nholdfast: lock busy: not granted within \d+ ms\n$/,
+    );
+    const quiet = await scene.run(['--try', '-q', '--busy-exit', '0', 'busy', 'echo', 'ran']).ended;
+    expect(quiet).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    holder.child.stdin!.end();
+    expect((await holder.ended).code).toBe(0);
+  });
+
+  test('is waited for with one line at the start and one at the grant', async () => {
+    await using holder = scene.run(['--reason', 'the night\u001b[2J shift', 'lines', 'cat'], {
+      stdin: 'open',
+    });
+    await scene.counts('lines', 'holders', 1);
+    await using run = scene.run(['lines', 'true']);
+    await run.says('\n', 'stderr');
+    expect(run.stderr).toMatch(
+      /^holdfast: waiting for lines: number 2 in line, held by cat \(on .*, process \d+\): the night \[2J shift since \d\d:\d\d:\d\d\n$/,
+    );
+    holder.child.stdin!.end();
+    expect((await run.ended).stderr).toMatch(/\nholdfast: lines granted after \d+\.\d s\n$/);
+  });
+
+  test('tells its story to programs', async () => {
+    const { code, stdout, stderr } = await scene.run(['--json', 'story', '--', 'sh', '-c', 'exit 3']).ended;
+    const events = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(events).toMatchObject([
+      { event: 'granted', lock: 'story', token: expect.stringMatching(/^\d+$/) },
+      { event: 'started', pid: expect.any(Number) },
+      { event: 'ended', exitCode: 3, commandExitCode: 3 },
+    ]);
+  });
+
+  test('may be shared, with --shared; --exclusive keeps readers out', async () => {
+    await using reader = scene.run(['--shared', 'catalogue', 'cat'], { stdin: 'open' });
+    await scene.counts('catalogue', 'holders', 1);
+    expect((await scene.run(['--shared', '--try', 'catalogue', 'true']).ended).code).toBe(0);
+    expect((await scene.run(['--exclusive', '--try', 'catalogue', 'true']).ended).code).toBe(200);
+    reader.child.stdin!.end();
+    await reader.ended;
+    expect((await scene.run(['--exclusive', '--try', 'catalogue', 'true']).ended).code).toBe(0);
+  });
+
+  test('may be k permits of n', async () => {
+    await using two = scene.run(['--permits', '2/3', 'exports', 'cat'], { stdin: 'open' });
+    await scene.counts('exports', 'holders', 2);
+    expect((await scene.run(['--permits', '2/3', '--try', 'exports', 'true']).ended).code).toBe(200);
+    expect((await scene.run(['--permits', '1/3', '--try', 'exports', 'true']).ended).code).toBe(0);
+    two.child.stdin!.end();
+    expect((await two.ended).code).toBe(0);
+  });
+
+  test('is kept for --min-hold, also when the command has ended', async () => {
+    await using run = scene.run(['--min-hold', '1h', 'kept', 'echo', 'ran']);
+    await run.says('ran');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await scene.isFree('kept')).toBe(false);
+    run.kill('SIGTERM'); // Enough of it.
+    expect((await run.ended).code).toBe(0);
+    expect(await scene.isFree('kept')).toBe(true);
+  });
+});

@@ -1,0 +1,119 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { COMMAND } from './command-process.ts';
+import { isAnyAlive, RunScene } from './run-scene.ts';
+
+type Step = readonly ['see' | 'type', string];
+
+const run = promisify(execFile);
+const terminalProgram = fileURLToPath(new URL('./terminal.py', import.meta.url));
+
+let scene: RunScene;
+beforeAll(async () => {
+  scene = await RunScene.open();
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+
+/** `holdfast run` on a terminal, by someone who looks and types. */
+async function onTerminal(
+  args: readonly string[],
+  steps: readonly Step[],
+): Promise<{ shown: string; missing: string | null; code: number }> {
+  const command = [process.execPath, COMMAND, 'run', ...args];
+  const { stdout } = await run('python3', [terminalProgram, JSON.stringify(steps), ...command], {
+    env: { ...process.env, HOLDFAST_SERVERS: scene.server.connectString },
+  });
+  return JSON.parse(stdout);
+}
+
+describe('on a terminal', () => {
+  test('a wait is one line that is kept current, and gone when it is over', async () => {
+    const lease = await scene.onlooker.mutex('line').acquire({ reason: 'month end' });
+    const running = onTerminal(
+      ['line', 'echo', 'ran'],
+      [
+        ['see', 'waiting for line: number 2 in line, held by '],
+        ['see', ': month end since '],
+        ['see', '\r\u001b[Kwaiting for line: '], // A second later.
+        ['see', 'ran'],
+      ],
+    );
+    await scene.counts('line', 'queue', 1);
+    await new Promise((resolve) => setTimeout(resolve, 1_500)); // So that it is shown more than once.
+    await lease.release();
+    const { shown, missing, code } = await running;
+    expect({ missing, code }).toEqual({ missing: null, code: 0 });
+    // Whatever was shown before the grant stood on one line, which was then cleared.
+    expect(shown.slice(0, shown.indexOf('holdfast: line granted'))).not.toContain('\n');
+    expect(shown.split('\r\u001b[K').at(-1)).toMatch(/^holdfast: line granted after [\d.]+ s\r\nran\r\n$/);
+  });
+
+  test('the command reads what is typed, and control-C reaches it, once', async () => {
+    const program =
+      "trap 'echo interrupted; exit 5' INT; read word; echo got $word; while :; do sleep 0.05; done";
+    const { shown, missing, code } = await onTerminal(
+      ['typed', '--', 'sh', '-c', `echo up; ${program}`],
+      [
+        ['see', 'up'],
+        ['type', 'hello\n'],
+        ['see', 'got hello'],
+        ['type', '\u0003'],
+        ['see', 'interrupted'],
+      ],
+    );
+    expect({ missing, code, times: shown.match(/interrupted/g)?.length }).toEqual({
+      missing: null,
+      code: 5,
+      times: 1,
+    });
+    expect(await scene.isFree('typed')).toBe(true);
+  });
+
+  test('control-C while waiting leaves the queue', async () => {
+    await using _lease = await scene.onlooker.mutex('left').acquire();
+    const { missing, code, shown } = await onTerminal(
+      ['left', 'echo', 'ran'],
+      [
+        ['see', 'waiting for left'],
+        ['type', '\u0003'],
+      ],
+    );
+    expect({ missing, code }).toEqual({ missing: null, code: 130 });
+    expect(shown).not.toContain('ran\r\n');
+    expect((await scene.onlooker.inspect('left')).queue).toEqual([]);
+  });
+
+  test('with --foreground the command has the terminal for itself: /dev/tty, and control-C from it', async () => {
+    const program =
+      "trap 'echo interrupted; exit 5' INT; read word </dev/tty; echo got $word; while :; do sleep 0.05; done";
+    const { shown, missing, code } = await onTerminal(
+      ['--foreground', 'front', '--', 'sh', '-c', `echo up; ${program}`],
+      [
+        ['see', 'up'],
+        ['type', 'hello\n'],
+        ['see', 'got hello'],
+        ['type', '\u0003'],
+        ['see', 'interrupted'],
+      ],
+    );
+    expect({ missing, code, times: shown.match(/interrupted/g)?.length }).toEqual({
+      missing: null,
+      code: 5,
+      times: 1,
+    });
+  });
+
+  test('with --foreground a lost lock ends the command all the same, and what it has started', async () => {
+    const program = `trap '' TERM INT; (trap '' TERM; while :; do sleep 0.2; done) & echo "mark=$HOLDFAST_RUN."; cat`;
+    const running = onTerminal(['--foreground', 'lost', '--', 'sh', '-c', program], [['see', '.\r\n']]);
+    await scene.counts('lost', 'holders', 1);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    scene.server.expireSession(await scene.sessionOf('lost'));
+    const { shown, missing, code } = await running;
+    expect({ missing, code }).toEqual({ missing: null, code: 201 });
+
+    expect(isAnyAlive(/mark=(.*)\./.exec(shown)![1]!)).toBe(false);
+  });
+});
