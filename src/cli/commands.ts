@@ -15,6 +15,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./commands/run.ts'),
   },
   {
+    name: 'elect',
+    summary: 'run a command while leading',
+    load: () => import('./commands/elect.ts'),
+  },
+  {
     name: 'ls',
     summary: 'the locks that are held or waited for',
     load: () => import('./commands/ls.ts'),
@@ -35,6 +40,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./commands/graph.ts'),
   },
   {
+    name: 'history',
+    summary: 'who held a lock, and who took it from whom',
+    load: () => import('./commands/history.ts'),
+  },
+  {
     name: 'revoke',
     summary: 'ask the holders of a lock to let go',
     load: () => import('./commands/revoke.ts'),
@@ -50,6 +60,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./commands/doctor.ts'),
   },
   {
+    name: 'bench',
+    summary: 'how fast locks are, from here, on these servers',
+    load: () => import('./commands/bench.ts'),
+  },
+  {
     name: 'demo',
     summary: 'a tour of what a lock has to withstand',
     load: () => import('./commands/demo.ts'),
@@ -58,5 +73,10 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'server',
     summary: 'run a ZooKeeper-compatible server, or look after the local one',
     load: () => import('./commands/server.ts'),
+  },
+  {
+    name: 'completion',
+    summary: 'make bash or zsh complete commands and options',
+    load: () => import('./commands/completion.ts'),
   },
 ];

@@ -1,4 +1,5 @@
 import type { ContenderInfo } from '../locks/inspection.ts';
+import { REVOKE_MARK } from '../queue/zookeeper-place.ts';
 import { sessionText } from './lock-json.ts';
 
 /** Who that is, in one line: `billing@web-3:4711`, or what else the node says, or at least its session. */
@@ -8,6 +9,7 @@ export function ownerText({ owner, session }: Pick<ContenderInfo, 'owner' | 'ses
     const place = [host, pid].filter((part) => part !== undefined).join(':');
     return [app, place].filter((part) => part !== undefined && part !== '').join('@');
   }
+  if (text === REVOKE_MARK) return `session ${sessionText(session)}, asked to let go`;
   const said = text?.trim();
   return said ? said : `session ${sessionText(session)}`;
 }

@@ -112,6 +112,11 @@ export class Holdfast implements AsyncDisposable {
     this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
   }
 
+  /** The folder of all locks: the node of lock `a` is `<root>/a`. */
+  get root(): string {
+    return this.#context.root;
+  }
+
   /** A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. */
   mutex(name: string): Mutex {
     return this.#lock('mutex', name, () => new Mutex(this.#context, name));

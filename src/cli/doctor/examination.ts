@@ -63,16 +63,12 @@ export async function examine(
   return { findings: [...findings, ...(await lockFindings(holdfast, options))], reached: true };
 }
 
-async function lockFindings(
-  holdfast: Holdfast,
-  { flags, env, readOnly, tell }: ExaminationOptions,
-): Promise<Finding[]> {
-  const root = flags.root ?? env['HOLDFAST_ROOT'] ?? '/locks';
+async function lockFindings(holdfast: Holdfast, { readOnly, tell }: ExaminationOptions): Promise<Finding[]> {
   const locks = await holdfast.list();
   const batons = await childrenOf(holdfast, BATON_FOLDER);
   const graph = await confirmedGraph(holdfast);
   tell('taking a lock');
-  const probe = readOnly ? undefined : await probeLock(holdfast, root);
+  const probe = readOnly ? undefined : await probeLock(holdfast);
   return [
     probe?.finding ?? { check: 'lock', verdict: 'skip', detail: 'not taken: read-only' },
     checkDeadlocks(graph),

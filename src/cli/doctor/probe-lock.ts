@@ -13,7 +13,7 @@ export interface Probe {
 }
 
 /** Takes a lock that nobody else wants and lets it go: the one check that says it all. Leaves nothing behind. */
-export async function probeLock(holdfast: Holdfast, root: string): Promise<Probe> {
+export async function probeLock(holdfast: Holdfast): Promise<Probe> {
   const name = `holdfast-doctor-${Buffer.from(systemRandom.bytes(8)).toString('hex')}`;
   try {
     const startedAtMs = systemClock.nowMs();
@@ -26,7 +26,7 @@ export async function probeLock(holdfast: Holdfast, root: string): Promise<Probe
     const { holders } = await holdfast.inspect(name);
     await lease.release();
     const totalMs = systemClock.nowMs() - startedAtMs;
-    await removeFolder(holdfast, `${root}/${name}`);
+    await removeFolder(holdfast, `${holdfast.root}/${name}`);
     const made = holders[0]?.since.getTime();
     const detail = `taken in ${acquiredMs.toFixed(1)} ms, let go after ${totalMs.toFixed(1)} ms`;
     return {
