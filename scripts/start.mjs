@@ -10,7 +10,7 @@ const command = `${root}dist/cli/main.js`;
 installNpmPackages();
 if (!isBuilt()) {
   console.log('start: building');
-  run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json']);
+  run(process.execPath, ['scripts/build.mjs']);
 }
 const args = process.argv.length > 2 ? process.argv.slice(2) : ['demo', 'tour'];
 // Ctrl-C goes to both: the tour tidies up and ends, and this one with it.
@@ -25,6 +25,12 @@ function isBuilt() {
   const sources = readdirSync(`${root}src`, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => `${entry.parentPath ?? entry.path}/${entry.name}`);
-  const inputs = [...sources, `${root}package.json`, `${root}tsconfig.json`, `${root}tsconfig.build.json`];
+  const inputs = [
+    ...sources,
+    `${root}package.json`,
+    `${root}tsconfig.json`,
+    `${root}tsconfig.build.json`,
+    `${root}scripts/build.mjs`,
+  ];
   return inputs.every((file) => statSync(file).mtimeMs <= builtAtMs);
 }
