@@ -23,6 +23,8 @@ const DEBIAN_PACKAGES = [
   ...['postgresql', 'redis-server'],
   // Durability: the order of system calls, and disks to be cut off and filled up.
   ...['strace', 'e2fsprogs', 'mount'],
+  // The completion of the command.
+  'zsh',
 ];
 
 /** While packages are installed, these keep them from starting services and making databases: tests start their own. */

@@ -5,6 +5,9 @@ import type { Console } from './console.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { asCommandError } from './failures.ts';
 
+/** What tells of all commands needs all of them. */
+const NEED_ALL = ['help', 'completion'];
+
 /** Runs one invocation: `['run', 'nightly', '--', './job.sh']`. Errors become one line and a code. */
 export async function runCommandLine(args: readonly string[], console: Console): Promise<ExitCode> {
   let exitCode: ExitCode = EXIT.done;
@@ -28,7 +31,7 @@ export async function runCommandLine(args: readonly string[], console: Console):
       .summary(summary)
       .description(summary)
       .copyInheritedSettings(program);
-    if (args[0] !== name && args[0] !== 'help') continue;
+    if (args[0] !== name && !NEED_ALL.includes(args[0] ?? '')) continue;
     const { define } = await load();
     define(command, {
       console,

@@ -128,6 +128,11 @@ export class Holdfast implements AsyncDisposable {
     this.locks = new LockManager(this);
   }
 
+  /** The folder of all locks: the node of lock `a` is `<root>/a`. */
+  get root(): string {
+    return this.#context.root;
+  }
+
   /** A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. */
   mutex(name: string): Mutex {
     return this.#lock('mutex', name, () => new Mutex(this.#context, name));

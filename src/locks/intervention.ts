@@ -55,8 +55,9 @@ export class Intervention {
       // All its holders' nodes have one name, and no write to ZooKeeper can be tied to one of them: it could hit the next.
       throw new WrongKindError(name, 'the holder of a simple lock can be asked to let go, not be removed');
     }
-    const contender = lock.holders.find(({ id }) => id === holder);
-    if (!contender) throw new NotHolderError(name, holder, lock);
+    const found = lock.holders.find(({ id }) => id === holder);
+    if (!found) throw new NotHolderError(name, holder, lock);
+    const contender = await this.#recognised(name, found);
     await this.#audit.prepare(name);
     const { record, write } = this.#audit.entry({ action: 'released', name, contender, reason, by });
     try {
@@ -74,6 +75,14 @@ export class Intervention {
   /** What was done to a lock by such means, the oldest first. */
   records(name: string): Promise<AuditRecord[]> {
     return this.#audit.read(name);
+  }
+
+  /** The request to let go overwrote what the holder said of itself; if it does not listen, only the record knows. */
+  async #recognised(name: string, contender: ContenderInfo): Promise<ContenderInfo> {
+    if (contender.owner.text !== REVOKE_MARK) return contender;
+    const records = await this.#audit.read(name);
+    const asked = records.find(({ holder }) => holder === contender.id);
+    return asked ? { ...contender, owner: asked.owner } : contender;
   }
 
   #pathOf({ name, kind }: LockInfo, { id }: ContenderInfo): string {

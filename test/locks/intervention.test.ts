@@ -88,6 +88,20 @@ describe('a forced release', () => {
     },
   );
 
+  onEveryLockBackend(
+    'of one that was asked before and did not listen still says who it was',
+    async (workspace) => {
+      const operator = await workspace.holdfast();
+      await workspace.admin.ensurePath('/locks/a', { mode: 'container' });
+      const id = '_c_3f1c8a52-6a5b-4a53-8a0d-0f6a3d1c9b11-lock-0000000000';
+      const data = JSON.stringify({ app: 'hung', host: 'web-3', pid: 7 });
+      await workspace.admin.create(`/locks/a/${id}`, data, { mode: 'ephemeral' });
+      expect(await operator.revoke('a', { reason: 'please' })).toBe(1);
+      const record = await operator.forceRelease('a', { holder: id, reason: 'ticket 77' });
+      expect(record.owner).toEqual({ app: 'hung', host: 'web-3', pid: 7 });
+    },
+  );
+
   onEveryLockBackend('needs a holder and a reason', async (workspace) => {
     const operator = await workspace.holdfast();
     await expect(operator.forceRelease('a', { holder: 'x', reason: ' ' })).rejects.toThrow(

@@ -111,6 +111,13 @@ export class LockWorkspace implements AsyncDisposable {
     return names;
   }
 
+  /** Waits until the holder of a lock watches its own node, and so can be told. */
+  async untilWatched(name: string): Promise<void> {
+    await until(`a watch on the holder of ${name}`, async () =>
+      (await this.watchedPaths()).some((path) => path.startsWith(`/locks/${name}/`)),
+    );
+  }
+
   /** The paths in this workspace that some client watches, as the servers have it. */
   async watchedPaths(): Promise<string[]> {
     const answers = await Promise.all(

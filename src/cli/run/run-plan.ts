@@ -25,7 +25,8 @@ export interface RunFlags extends ConnectionFlags {
 export type WantedLock =
   | { readonly kind: 'mutex' | 'read' | 'write'; readonly name: string }
   | { readonly kind: 'semaphore'; readonly name: string; readonly permits: number; readonly of: number }
-  | { readonly kind: 'multi'; readonly names: readonly string[] };
+  | { readonly kind: 'multi'; readonly names: readonly string[] }
+  | { readonly kind: 'leader'; readonly name: string; readonly id?: string };
 
 /** What is to be run, under what, and how. */
 export interface RunPlan {

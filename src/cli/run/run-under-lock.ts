@@ -110,6 +110,8 @@ function lockOf(holdfast: Holdfast, wanted: WantedLock): Lock<SemaphoreOptions> 
       return holdfast.semaphore(wanted.name, { permits: wanted.of });
     case 'multi':
       return holdfast.multiLock(wanted.names);
+    case 'leader':
+      return holdfast.election(wanted.name, wanted.id === undefined ? {} : { id: wanted.id });
   }
 }
 

@@ -116,7 +116,8 @@ export class Steps {
       locks,
       mode,
       ...(mode === 'lease' && { weight }),
-      ...(timeoutMs !== undefined && {
+      // With 0 it is not waited for others; a lock that is free is granted when the answer comes.
+      ...(timeoutMs && {
         deadlineAtMs: this.#world.nowMs + client.process.worldSpanMs(timeoutMs),
       }),
     });

@@ -1,0 +1,49 @@
+import type { AuditRecord } from '../../locks/audit-log.ts';
+import { auditJson, contenderJson } from '../lock-json.ts';
+import { ownerText } from '../owner-text.ts';
+import { ageText } from '../terminal/age-text.ts';
+import { visibleText } from '../terminal/visible-text.ts';
+import type { HoldEvent } from './hold-tracker.ts';
+
+/** What `--json` prints of a hold: one line each. */
+export function holdJson(lock: string, event: HoldEvent): object {
+  const at = event.at.toISOString();
+  if (event.event === 'gap') return { event: 'gap', lock, at };
+  const holder = contenderJson(event.holder);
+  if (event.event === 'holds') {
+    return { event: 'holds', lock, at, fromStart: event.fromStart, waiting: event.waiting, holder };
+  }
+  return {
+    event: 'ended',
+    lock,
+    at,
+    ...(event.heldMs !== undefined && { heldMs: Math.round(event.heldMs) }),
+    holder,
+  };
+}
+
+export function recordJson(record: AuditRecord): object {
+  const { action, ...rest } = auditJson(record) as { action: string };
+  return { event: action, ...rest };
+}
+
+export function holdLine(event: HoldEvent): string {
+  const at = event.at.toISOString();
+  if (event.event === 'gap') return `${at}  gap       the connection was down: what happened was not seen`;
+  const who = ownerText(event.holder);
+  const why = event.holder.owner.reason === undefined ? '' : `: ${event.holder.owner.reason}`;
+  if (event.event === 'ended') {
+    const after = event.heldMs === undefined ? '' : ` after ${ageText(event.heldMs)}`;
+    return visibleText(`${at}  let go    ${who}${after}`);
+  }
+  const since = event.fromStart ? '' : ', since before this was looked at';
+  const waiting = event.waiting > 0 ? `, ${event.waiting} waiting` : '';
+  return visibleText(`${at}  holds     ${who}, token ${event.holder.token}${since}${waiting}${why}`);
+}
+
+export function recordLine(record: AuditRecord): string {
+  const what = record.action === 'asked' ? 'asked     ' : 'taken     from ';
+  return visibleText(
+    `${record.at.toISOString()}  ${what}${ownerText(record)}, by ${record.by}: ${record.reason}`,
+  );
+}
