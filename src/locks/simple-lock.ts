@@ -24,6 +24,8 @@ import { WrongKindError } from './lock-errors.ts';
 export class SimpleLock extends Lock {
   readonly #path: string;
   readonly #queue: ZooKeeperQueue;
+  /** The newest node that is known to be a contender's of this process. */
+  #knownCzxid = 0n;
 
   /** @internal */
   protected readonly usedAs = 'simple';
@@ -111,7 +113,10 @@ export class SimpleLock extends Lock {
     }
   }
 
-  /** Whether a creation that was not answered has happened: the id in the data tells. */
+  /**
+   * Whether a creation that was not answered has happened: the id in the data tells. If somebody has written over that,
+   * to ask for the lock, a node of this session that nobody else here has is the one.
+   */
   async #find(
     id: string,
     written: string,
@@ -124,7 +129,9 @@ export class SimpleLock extends Lock {
           zk.sync('/', { by: 'quorum', session }),
           zk.get(this.#path, { session }),
         ]);
-        const mine = stat.ephemeralOwner === session.id && data?.toString('utf8').includes(id);
+        const made = data?.toString('utf8').includes(id);
+        const overwritten = stat.version > 0 && stat.czxid > this.#knownCzxid;
+        const mine = stat.ephemeralOwner === session.id && (made || overwritten);
         return mine ? this.#placeOf(stat.czxid, session, written) : undefined;
       } catch (error) {
         if (isServerError(error, 'no-node')) return undefined;
@@ -157,6 +164,7 @@ export class SimpleLock extends Lock {
   }
 
   #placeOf(czxid: bigint, session: LockContext['zk']['session'], data: string): ZooKeeperPlace {
+    if (czxid > this.#knownCzxid) this.#knownCzxid = czxid;
     const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
     const facts = { queue: this.#queue, entry, token: czxid, session, data, nameIsShared: true };
     return new ZooKeeperPlace(this.context.store, facts);

@@ -107,7 +107,8 @@ export class Steps {
     const attempt = `${client.plan.name}#${++this.#attemptCount}`;
     const { locks, mode, weight = 1, timeoutMs } = step;
     const lock = lockOf(this.#world, holdfast, step);
-    const deadlineMs = timeoutMs === undefined ? undefined : client.process.nowMs() + timeoutMs;
+    // With 0 it is not waited for others; a lock that is free is granted when the answer comes.
+    const deadlineMs = timeoutMs ? client.process.nowMs() + timeoutMs : undefined;
     this.#world.record({
       kind: 'asked',
       atMs: this.#world.nowMs,
@@ -116,7 +117,6 @@ export class Steps {
       locks,
       mode,
       ...(mode === 'lease' && { weight }),
-      // With 0 it is not waited for others; a lock that is free is granted when the answer comes.
       ...(timeoutMs && {
         deadlineAtMs: this.#world.nowMs + client.process.worldSpanMs(timeoutMs),
       }),
