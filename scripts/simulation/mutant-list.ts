@@ -1,10 +1,13 @@
 // Bugs that the simulation must find, each as a change to the text of the sources. Most have been shipped by a trusted
 // library, or were here once. One that no longer applies breaks the run: it is to be moved to where the code went.
+import type { Workload } from '../../src/testing/simulation/plan-scenario.ts';
 import type { Patch } from './compile.ts';
 
 export interface Mutant {
   readonly name: string;
   readonly patches: readonly Patch[];
+  /** Whose bug it is, where it is one recipe's: the search need not look at the others. */
+  readonly workload?: Workload;
 }
 
 function mutant(
@@ -20,6 +23,11 @@ function mutant(
       replace,
     })),
   };
+}
+
+/** Mutants of one recipe. */
+function of(workload: Workload, planted: Mutant): Mutant {
+  return { ...planted, workload };
 }
 
 const QUEUE = 'queue/zookeeper-queue.ts';
@@ -119,37 +127,55 @@ export const mutants: readonly Mutant[] = [
     "if (departure === 'released' && turn.baton && !place.evicted) break;",
     "if (departure === 'released' && turn.baton) break;",
   ]),
-  mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return ']),
-  mutant('a writer that was downgraded passes the baton', [
-    PLACE,
-    'if (baton && !this.#accompanied && ',
-    'if (baton && ',
-  ]),
-  mutant('a reader does not wait for writers', [
-    TURN,
-    'export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };',
-    'export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => false };',
-  ]),
-  mutant('a writer does not wait for readers (CURATOR-621)', [
-    TURN,
-    'export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => true };',
-    'export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };',
-  ]),
-  mutant('a semaphore has one permit more', [
-    'locks/semaphore.ts',
-    'Math.max(...places) < this.permits;',
-    'Math.max(...places) <= this.permits;',
-  ]),
-  mutant('a semaphore that is given up leaves its permits (CURATOR-462, kazoo 429)', [
-    'locks/semaphore.ts',
-    'for (const place of places) void place.leave().catch(() => {});\n      throw error;',
-    'throw error;',
-  ]),
-  mutant('a multi-lock waits for one of its locks only', [
-    MULTI,
-    'await Promise.all(turns).catch(',
-    'await Promise.all(turns.slice(0, 1)).catch(',
-  ]),
+  of('read-write', mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return '])),
+  of(
+    'read-write',
+    mutant('a writer that was downgraded passes the baton', [
+      PLACE,
+      'if (baton && !this.#accompanied && ',
+      'if (baton && ',
+    ]),
+  ),
+  of(
+    'read-write',
+    mutant('a reader does not wait for writers', [
+      TURN,
+      'export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };',
+      'export const reading: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => false };',
+    ]),
+  ),
+  of(
+    'read-write',
+    mutant('a writer does not wait for readers (CURATOR-621)', [
+      TURN,
+      'export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: () => true };',
+      'export const writing: TurnRule = { roles: ofReadersAndWriters, blockedBy: isWriter };',
+    ]),
+  ),
+  of(
+    'semaphore',
+    mutant('a semaphore has one permit more', [
+      'locks/semaphore.ts',
+      'Math.max(...places) < this.permits;',
+      'Math.max(...places) <= this.permits;',
+    ]),
+  ),
+  of(
+    'semaphore',
+    mutant('a semaphore that is given up leaves its permits (CURATOR-462, kazoo 429)', [
+      'locks/semaphore.ts',
+      'for (const place of places) void place.leave().catch(() => {});\n      throw error;',
+      'throw error;',
+    ]),
+  ),
+  of(
+    'multi-lock',
+    mutant('a multi-lock waits for one of its locks only', [
+      MULTI,
+      'await Promise.all(turns).catch(',
+      'await Promise.all(turns.slice(0, 1)).catch(',
+    ]),
+  ),
   mutant('the end of a session is taken for a removal', [
     PLACE,
     'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
@@ -170,27 +196,36 @@ export const mutants: readonly Mutant[] = [
     "if (!isServerError(error, 'not-read-only')) throw error;\n    }\n    await",
     'throw error;\n    }\n    await',
   ]),
-  mutant(
-    'a multi-lock takes a hold that may have ended',
-    [MULTI, 'const hold = await holdOf(places[0]!, giveUp);', 'const hold = grants[0]!.hold;'],
-    [
-      MULTI,
-      'for (const { hold } of grants) hold.release(); // The',
-      'for (const { hold } of grants.slice(1)) hold.release(); // The',
-    ],
-    [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
-    [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
+  of(
+    'multi-lock',
+    mutant(
+      'a multi-lock takes a hold that may have ended',
+      [MULTI, 'const hold = await holdOf(places[0]!, giveUp);', 'const hold = grants[0]!.hold;'],
+      [
+        MULTI,
+        'for (const { hold } of grants) hold.release(); // The',
+        'for (const { hold } of grants.slice(1)) hold.release(); // The',
+      ],
+      [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
+      [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
+    ),
   ),
-  mutant('a simple lock deletes again without looking', [
-    WRITES,
-    'if (asked && czxid !== undefined && (',
-    'if (!asked && czxid !== undefined && asked && (',
-  ]),
-  mutant('a simple lock gives up when its folder is not made at once', [
-    SIMPLE,
-    "await untilAnswered(() => zk.ensurePath(root, { mode: 'container', session, ...acl }));",
-    "await zk.ensurePath(root, { mode: 'container', session, ...acl });",
-  ]),
+  of(
+    'simple',
+    mutant('a simple lock deletes again without looking', [
+      WRITES,
+      'if (asked && czxid !== undefined && (',
+      'if (!asked && czxid !== undefined && asked && (',
+    ]),
+  ),
+  of(
+    'simple',
+    mutant('a simple lock gives up when its folder is not made at once', [
+      SIMPLE,
+      "await untilAnswered(() => zk.ensurePath(root, { mode: 'container', session, ...acl }));",
+      "await zk.ensurePath(root, { mode: 'container', session, ...acl });",
+    ]),
+  ),
   mutant(
     'a contender that is removed in the moment of its grant throws',
     [

@@ -124,11 +124,6 @@ export const probes: readonly Probe[] = [
     'if (signal.aborted‹ && @@›) entering.then(leaveAll)',
   ),
   probe(
-    'join: the list was lost',
-    'queue/zookeeper-queue.ts',
-    'if (!isInterrupted(error)) throw error;\n            ‹@@; ›return untilAnswered(',
-  ),
-  probe(
     'queue: entries that their numbers cannot order',
     'queue/zookeeper-queue.ts',
     '‹@@; ›const stats = await Promise.all(\n      unordered',
@@ -145,16 +140,6 @@ export const probes: readonly Probe[] = [
     "if (type !== 'session-lost'‹ && @@›) told.resolve('gone');",
   ),
   probe('place: told of a baton', 'queue/zookeeper-place.ts', 'strayed = !watched;‹ @@;›'),
-  probe(
-    'place: its watches were lost on the way',
-    'queue/zookeeper-place.ts',
-    "if (isInterrupted(error)‹ && @@›) told.resolve('gone');",
-  ),
-  probe(
-    'place: told of a baton by a watch of somebody else',
-    'queue/zookeeper-place.ts',
-    'if (!ears.hasStrayed()) return stopBaton();‹ @@;›',
-  ),
   probe(
     'place: passes the baton',
     'queue/zookeeper-place.ts',

@@ -13,6 +13,7 @@ export async function shrink(
   engine: Engine,
   scenario: Scenario,
   tell: (line: string) => void,
+  runsMax = 2_000,
 ): Promise<Shrunk> {
   let { violation } = await engine.run(scenario);
   if (!violation) return { scenario, violation };
@@ -22,7 +23,7 @@ export async function shrink(
   for (let changed = true; changed; ) {
     changed = false;
     for (const candidate of smaller(smallest)) {
-      runCount++;
+      if (runCount++ >= runsMax) return { scenario: smallest, violation };
       const outcome = await engine.run(candidate);
       if (outcome.violation?.property !== property) continue;
       smallest = candidate;

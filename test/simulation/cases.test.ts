@@ -1,8 +1,8 @@
 // What the simulation has found before: each case is the smallest that showed a bug, and must never fail again.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type Outcome, runScenario } from '../../src/testing/simulation/run-scenario.ts';
 import type { Scenario } from '../../src/testing/simulation/scenario.ts';
+import { outcomeOf } from './in-macrotask.ts';
 
 const FOLDER = new URL('cases/', import.meta.url);
 
@@ -11,19 +11,6 @@ interface Case {
   /** The property that was violated. */
   readonly property: string;
   readonly scenario: Scenario;
-}
-
-/** In a macrotask, where no promise reaction is running. */
-function outcomeOf(scenario: Scenario): Promise<Outcome> {
-  return new Promise((resolve, reject) => {
-    setImmediate(() => {
-      try {
-        resolve(runScenario(scenario));
-      } catch (error) {
-        reject(error);
-      }
-    });
-  });
 }
 
 describe('what was found before', () => {

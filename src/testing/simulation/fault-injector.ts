@@ -188,7 +188,10 @@ export class FaultInjector {
     const node = world.server!.core.tree.get(path)!;
     this.#monitor.nodeRemoved(path);
     const lock = path.split('/')[2]!;
-    world.record({ kind: 'removed-by-hand', atMs: world.nowMs, lock, token: node.czxid });
+    // A reader that stands beside a writer has the writer's token, not that of its own node.
+    for (const token of new Set([node.czxid, ...this.#monitor.tokensOf(path)])) {
+      world.record({ kind: 'removed-by-hand', atMs: world.nowMs, lock, token });
+    }
   }
 
   #delete(path: string): void {

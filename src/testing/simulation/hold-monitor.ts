@@ -64,6 +64,13 @@ export class HoldMonitor {
     this.#held.delete(held);
   }
 
+  /** The tokens that are held by this node. */
+  tokensOf(path: string): readonly bigint[] {
+    return [...this.#held]
+      .filter(({ lease }) => lease.holding.paths.includes(path))
+      .map(({ lease }) => lease.token);
+  }
+
   leasesOf(client: string): readonly HeldLease[] {
     return [...this.#held].filter((held) => held.client === client);
   }

@@ -1,0 +1,15 @@
+import { type Outcome, runScenario } from '../../src/testing/simulation/run-scenario.ts';
+import type { Scenario } from '../../src/testing/simulation/scenario.ts';
+
+/** Runs a scenario where no promise reaction is running, which it needs. */
+export function outcomeOf(scenario: Scenario, tell?: (line: string) => void): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    setImmediate(() => {
+      try {
+        resolve(runScenario(scenario, tell ? { tell } : {}));
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
