@@ -10,7 +10,7 @@ const common = { pool: 'forks' as const, restoreMocks: true };
 export default defineConfig({
   oxc: { target: 'es2022' },
   test: {
-    maxWorkers: 2,
+    maxWorkers: 3, // Most tests wait for servers most of the time.
     projects: [
       { extends: true, test: { ...common, name: 'unit', include: ['src/**/*.test.ts'] } },
       {

@@ -132,7 +132,7 @@ describe('a run whose connection is down', () => {
 
   test('is paused, and goes on when the servers say that the lock is still held', async () => {
     await using scene = await RunScene.open();
-    await using run = scene.run(['a', '--', ...ticking]);
+    await using run = scene.run(['--session-timeout', '40s', 'a', '--', ...ticking]);
     await run.says('tick 3');
     const session = await scene.sessionOf('a');
     const command = childrenOf(run.pid).find(({ command }) => command.startsWith('sh '))!.pid;

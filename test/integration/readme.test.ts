@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -31,6 +32,30 @@ test.each(examples)('the README’s example runs as it stands: $name', async ({ 
   expect(await output(prelude + block!)).toBe(prints);
 });
 
+test('the README’s lines of shell run as they stand, with nothing configured, and print what they say', async () => {
+  const block = (await blocksOf('README.md', 'sh')).find((code) => code.includes('holdfast run'))!;
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-readme-'));
+  try {
+    await writeFile(
+      join(folder, 'holdfast'),
+      `#!/bin/sh\nexec "${process.execPath}" "${root}dist/cli/main.js" "$@"\n`,
+    );
+    await chmod(join(folder, 'holdfast'), 0o755);
+    const { NODE_ENV: _, HOLDFAST_SERVERS: __, ...surroundings } = process.env;
+    const env = {
+      ...surroundings,
+      PATH: `${folder}:${process.env['PATH']}`,
+      XDG_STATE_HOME: join(folder, 'state'),
+    };
+    const { stdout } = await run('bash', ['-c', block], { env, timeout: 60_000 });
+    const said = [...block.matchAll(/# prints: (.*)$/gm)].map(([, text]) => text!);
+    expect(said).toHaveLength(10);
+    expect(stdout.trimEnd().split('\n')).toEqual(said);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}, 90_000);
+
 test('the examples of docs/locks.md run as they stand, one after another, and print what they say', async () => {
   const blocks = await blocksOf('docs/locks.md');
   const [opening, ...others] = blocks as [string, ...string[]];
@@ -43,9 +68,10 @@ test('the examples of docs/locks.md run as they stand, one after another, and pr
   expect(printed.trimEnd().split('\n')).toEqual(said);
 });
 
-async function blocksOf(document: string): Promise<string[]> {
+async function blocksOf(document: string, language = 'ts'): Promise<string[]> {
   const text = await readFile(join(root, document), 'utf8');
-  return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+  const blocks = [...text.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
+  return blocks.filter(([, of]) => of === language).map(([, , code]) => code!);
 }
 
 /** What a program prints that finds the package by its own name, as built, and a server behind the usual addresses. */
