@@ -1,4 +1,4 @@
-import { SessionLostError } from '../protocol/errors.ts';
+import { isServerError, SessionLostError } from '../protocol/errors.ts';
 import type { Place } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
@@ -162,8 +162,11 @@ export class ReadLock extends QueueLock {
       return grantOf(place, await holdOf(place, options.signal), false);
     } catch (error) {
       void place?.leave().catch(() => {});
-      if (!(error instanceof SessionLostError)) throw error;
-      throw new LockLostError(this.name, 'its session has ended', { cause: error }); // The writer's, with its spot.
+      if (error instanceof SessionLostError)
+        throw new LockLostError(this.name, 'its session has ended', { cause: error }); // The writer's, with its spot.
+      if (isServerError(error, 'no-node'))
+        throw new LockLostError(this.name, 'its node was removed by someone else', { cause: error }); // And the folder.
+      throw error;
     }
   }
 }
