@@ -78,8 +78,8 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('contenders are sorted by their whole names (kazoo 309, 385)', [
     QUEUE,
-    'if (unordered.length === 0) return { entries: entries.sort(inOrder), foreign };',
-    'if (unordered.length === 0) return { entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)), foreign };',
+    'entries.sort(inOrder);\n    const unordered',
+    'entries.sort((a, b) => (a.name < b.name ? -1 : 1));\n    const unordered',
   ]),
   mutant('a lease has no end of its own', [
     'session/contact.ts',
@@ -127,13 +127,28 @@ export const mutants: readonly Mutant[] = [
     "if (departure === 'released' && turn.baton && !place.evicted) break;",
     "if (departure === 'released' && turn.baton) break;",
   ]),
+  mutant('a neighbour that gives up is a grant', [
+    PLACE,
+    "if (departure === 'released') told.resolve('released');\n        else watch();",
+    "told.resolve('released');",
+  ]),
+  mutant('who left its place because it was lost tells its neighbour that it was released', [
+    PLACE,
+    "this.#leaveNeighbours(isFree ? 'released' : 'gone');",
+    "this.#leaveNeighbours('released');",
+  ]),
+  mutant('a neighbour that was removed is not told before the lock goes on', [
+    PLACE,
+    'if (isGone) missing.evict();',
+    '',
+  ]),
   of('read-write', mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return '])),
   of(
     'read-write',
     mutant('a writer that was downgraded passes the baton', [
       PLACE,
-      'if (baton && !this.#accompanied && ',
-      'if (baton && ',
+      'const isFree = released && !this.#accompanied && ',
+      'const isFree = released && ',
     ]),
   ),
   of(

@@ -111,7 +111,7 @@ export const probes: readonly Probe[] = [
   probe(
     'join: found by its id',
     'queue/zookeeper-queue.ts',
-    'if (found‹ && @@›) return this.#entered(found, this.#list());',
+    'if (found‹ && @@›) return this.#entered(found, this.#viewsSoon());',
   ),
   probe(
     'join: not found, made again',
@@ -141,9 +141,24 @@ export const probes: readonly Probe[] = [
   ),
   probe('place: told of a baton', 'queue/zookeeper-place.ts', 'strayed = !watched;‹ @@;›'),
   probe(
+    'place: told by a neighbour',
+    'queue/zookeeper-place.ts',
+    "if (departure === 'released'‹ && @@›) told.resolve('released');",
+  ),
+  probe(
+    'place: a neighbour gave up',
+    'queue/zookeeper-place.ts',
+    "told.resolve('released');\n        else ‹if (@@) ›watch();",
+  ),
+  probe(
     'place: passes the baton',
     'queue/zookeeper-place.ts',
-    'async #passBaton(): Promise<boolean> {‹\n    @@;›',
+    '#makeBaton(): MultiWrite<unknown>[] {‹\n    @@;›',
+  ),
+  probe(
+    'place: a neighbour that was told had been removed',
+    'queue/zookeeper-place.ts',
+    'if (isGone‹ && @@›) missing.evict();',
   ),
   probe(
     'place: the folder of batons is missing',

@@ -60,7 +60,7 @@ export class Requester {
       timeout.abort(new RequestTimeoutError(what, timeoutMs, 'unknown')),
     );
     try {
-      return await orAbort(orAbort(promise, signal), timeout.signal);
+      return await orAbort(promise, signal, timeout.signal);
     } finally {
       cancel();
     }

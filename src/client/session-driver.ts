@@ -62,10 +62,12 @@ export class SessionDriver {
   #scheduleFlush(): void {
     if (this.#flushScheduled || !this.machine.hasOutput) return;
     this.#flushScheduled = true;
-    this.#clock.endOfTick(() => {
+    const flush = () => {
       this.#flushScheduled = false;
       this.#perform(this.machine.handle({ kind: 'flush' }, this.#clock.nowMs()));
-    });
+    };
+    // Behind others who wait for the end of the tick: what they ask for leaves too.
+    this.#clock.endOfTick(() => this.#clock.endOfTick(flush));
   }
 
   /** Most inputs only move the next deadline further away; the timer is then left to fire early and look. */

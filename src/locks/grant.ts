@@ -18,8 +18,12 @@ export interface Grant {
   /** See `Place.beside`; only where there is one place, and its number is its own. */
   beside?(role: EntryRole, data: string): Promise<Place>;
   watchSelf(): Promise<boolean>;
-  /** `announce`: those who wait are to be told that it was let go, also where that is no grant. */
-  leave(options: { readonly baton: boolean; readonly announce?: boolean }): Promise<void>;
+  /** `released`: it is let go of by its holder. `announce`: those who wait are to be told that it was let go, also where that is no grant. */
+  leave(options: {
+    readonly baton: boolean;
+    readonly released?: boolean;
+    readonly announce?: boolean;
+  }): Promise<void>;
 }
 
 /** One place that is held. */
@@ -36,8 +40,8 @@ export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Gr
     ...(place.entry.sequence !== SEQUENCE_LAST && { beside: (role, data) => place.beside(role, data) }),
     watchSelf: () => place.watchSelf(),
     // Whoever waits for a reader waits for others too: it passes no baton.
-    leave: ({ baton, announce }) =>
-      place.leave({ baton: announce || (baton && passesBaton(place.entry.role)) }),
+    leave: ({ baton, announce, released = baton }) =>
+      place.leave({ released, baton: announce || (baton && passesBaton(place.entry.role)) }),
   };
 }
 

@@ -7,6 +7,7 @@ import { checkDuration } from '../client/arguments.ts';
 import type { ConnectOptions } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { pathFault } from '../protocol/paths.ts';
+import { type Neighbours, neighboursHere } from '../queue/neighbours.ts';
 import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
@@ -52,6 +53,8 @@ export interface HoldfastOptions extends ConnectOptions {
   readonly folderAcl?: readonly AclEntry[];
   /** For simulations: the process that contenders say they are of. */
   readonly process?: { readonly host: string; readonly pid: number };
+  /** For simulations: the places of that process. @internal */
+  readonly neighbours?: Neighbours;
 }
 
 /**
@@ -117,6 +120,7 @@ export class Holdfast implements AsyncDisposable {
         zk,
         clock,
         random: options.random ?? systemRandom,
+        neighbours: options.neighbours ?? neighboursHere,
         batonFolder,
         entryAcl: acl,
         folderAcl,

@@ -147,7 +147,7 @@ export class Holding {
     if (this.#state === 'held') {
       this.#end('released');
       const announce = this.#context.lockDelayMs > 0;
-      this.#left = this.#grant.leave({ baton: this.#contended || announce, announce });
+      this.#left = this.#grant.leave({ released: true, baton: this.#contended || announce, announce });
       const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
       this.#events.emit('lockReleased', { token: this.token, heldMs });
       this.#tell('release', { heldMs });

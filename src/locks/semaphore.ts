@@ -77,7 +77,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       });
     } finally {
       turn.hold.release();
-      void turn.leave({ baton: turn.contended }).catch(() => {});
+      void turn.leave({ released: true, baton: turn.contended }).catch(() => {});
     }
   }
 
@@ -98,7 +98,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       return undefined;
     } finally {
       turn.hold.release();
-      void turn.leave({ baton: turn.contended }).catch(() => {});
+      void turn.leave({ released: true, baton: turn.contended }).catch(() => {});
     }
   }
 

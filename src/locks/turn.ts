@@ -38,7 +38,8 @@ export function passesBaton(role: EntryRole): boolean {
 
 /** Only the nearest of those in the way can be the last of them to go. */
 export function decideTurn(self: QueueEntry, entries: readonly QueueEntry[], rule: TurnRule): Turn {
-  const place = entries.findIndex(({ name }) => name === self.name);
+  // Whoever has just come is near the end.
+  const place = entries.findLastIndex(({ name }) => name === self.name);
   if (place < 0) return { kind: 'evicted' };
   for (let index = place - 1; index >= 0; index--) {
     const earlier = entries[index]!;

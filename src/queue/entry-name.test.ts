@@ -98,8 +98,8 @@ describe('the order of turns', () => {
 
   test('is that of the transactions where the number sticks', () => {
     const stuck = [entry(2147483647, 9n), entry(2147483646), entry(2147483647, 8n)];
-    expect(tied(stuck)).toHaveLength(2);
     expect(stuck.sort(inOrder).map(({ czxid }) => czxid)).toEqual([undefined, 8n, 9n]);
+    expect(tied(stuck)).toHaveLength(2);
     expect(tied([entry(1), entry(2)])).toEqual([]);
   });
 });

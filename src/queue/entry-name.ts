@@ -95,17 +95,15 @@ export function inOrder(a: QueueEntry, b: QueueEntry): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
-/** Entries that their numbers cannot order. */
+/** Entries that their numbers cannot order, among entries that are in order otherwise. */
 export function tied(entries: readonly QueueEntry[]): QueueEntry[] {
-  if (new Set(entries.map(({ sequence }) => sequence)).size === entries.length) return [];
-  const bySequence = new Map<number, QueueEntry[]>();
-  for (const entry of entries) {
-    const spot = entry.between ? entry.sequence + 0.5 : entry.sequence;
-    const same = bySequence.get(spot);
-    if (same) same.push(entry);
-    else bySequence.set(spot, [entry]);
-  }
-  return [...bySequence.values()].filter((same) => same.length > 1).flat();
+  return entries.filter(
+    (entry, index) => isTied(entry, entries[index - 1]) || isTied(entry, entries[index + 1]),
+  );
+}
+
+function isTied(entry: QueueEntry, other: QueueEntry | undefined): boolean {
+  return other !== undefined && entry.sequence === other.sequence && entry.between === other.between;
 }
 
 /** A random id in the form of a UUID, version 4, as Curator's tools expect it. */

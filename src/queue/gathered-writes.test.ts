@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
+import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
@@ -9,7 +11,7 @@ import { GatheredWrites } from './gathered-writes.ts';
 /** A client that writes down what it is asked for, and answers when it is told to. */
 class Asked {
   readonly requests: { readonly what: string; readonly answer: Deferred<unknown> }[] = [];
-  readonly writes = new GatheredWrites(this as unknown as ZooKeeper, {} as Session);
+  readonly writes = new GatheredWrites(this as unknown as ZooKeeper, {} as Session, systemClock);
 
   get log(): string[] {
     return this.requests.map(({ what }) => what);
@@ -27,6 +29,16 @@ class Asked {
     operations: readonly { readonly wire: { readonly op: string; readonly request: { path: string } } }[],
   ) {
     return this.#ask(operations.map(({ wire }) => `${wire.op} ${wire.request.path}`).join(', '));
+  }
+
+  /** Has four transactions under way, each by itself: a tick each. */
+  async fill(): Promise<Promise<unknown>[]> {
+    const joined: Promise<unknown>[] = [];
+    for (const folder of ['/a', '/b', '/c', '/d']) {
+      joined.push(this.join(folder));
+      await settle();
+    }
+    return joined;
   }
 
   /** Makes an entry in the queue `folder`. */
@@ -55,15 +67,45 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 const made = (path: string, czxid: bigint) => ({ path, stat: { czxid } });
 
 describe('writes to queues', () => {
-  test('are sent one by one while few are under way, and together when one of those is answered', async () => {
+  test('of one tick are one transaction, each with its own result', async () => {
     const asked = new Asked();
-    const joined = ['/a', '/b', '/c', '/d', '/e', '/f'].map((folder) => asked.join(folder));
+    const joined = asked.join('/a');
+    const passed = asked.writes.multi([
+      ops.create('/batons/e-1'),
+      ops.delete('/batons/e-1'),
+      ops.delete('/b/e-1'),
+    ]);
+    const left = asked.writes.delete('/c/e-1');
+    const joinedToo = asked.join('/d');
+    expect(asked.log).toEqual([]);
+    await settle();
+    expect(asked.log).toEqual([
+      'create2 /a/e-, create2 /batons/e-1, delete /batons/e-1, delete /b/e-1, delete /c/e-1, create2 /d/e-',
+    ]);
+    const results = ['/a/e-0', '/batons/e-1', undefined, undefined, undefined, '/d/e-0'];
+    await asked.answer(
+      0,
+      results.map((path) => path && { path, czxid: 2n }),
+    );
+    expect(await Promise.all([joined, joinedToo])).toEqual([
+      { path: '/a/e-0', czxid: 2n },
+      { path: '/d/e-0', czxid: 2n },
+    ]);
+    await Promise.all([passed, left]);
+  });
+
+  test('wait while some are under way, and go together when one of those is answered', async () => {
+    const asked = new Asked();
+    const [first] = await asked.fill();
+    const joined = ['/e', '/f'].map((folder) => asked.join(folder));
+    await settle();
     const left = asked.writes.delete('/x/e-1');
+    await settle();
     expect(asked.log).toEqual(['create /a/e-', 'create /b/e-', 'create /c/e-', 'create /d/e-']);
     await asked.answer(0, made('/a/e-0', 1n));
     expect(asked.log.slice(4)).toEqual(['create2 /e/e-, create2 /f/e-, delete /x/e-1']);
     await asked.answer(4, [{ path: '/e/e-0', czxid: 2n }, { path: '/f/e-0', czxid: 2n }, undefined]);
-    expect(await Promise.all([joined[0], joined[4], joined[5], left])).toEqual([
+    expect(await Promise.all([first, ...joined, left])).toEqual([
       { path: '/a/e-0', czxid: 1n },
       { path: '/e/e-0', czxid: 2n },
       { path: '/f/e-0', czxid: 2n },
@@ -73,50 +115,60 @@ describe('writes to queues', () => {
 
   test('never make two entries of one queue in one transaction', async () => {
     const asked = new Asked();
-    for (const folder of ['/a', '/b', '/c', '/d', '/e', '/e', '/e']) void asked.join(folder);
-    // The first for /e waits; the others go ahead by themselves.
-    expect(asked.log).toEqual([
-      'create /a/e-',
-      'create /b/e-',
-      'create /c/e-',
-      'create /d/e-',
-      'create /e/e-',
-      'create /e/e-',
+    for (const folder of ['/a', '/a', '/b', '/a']) void asked.join(folder);
+    await settle();
+    expect(asked.log).toEqual(['create2 /a/e-, create2 /b/e-', 'create /a/e-', 'create /a/e-']);
+    // Nor while one is under way; after it, as if there had been none.
+    void asked.join('/a');
+    await settle();
+    expect(asked.log.slice(3)).toEqual(['create /a/e-']);
+    await asked.answer(0, [
+      { path: '/a/e-0', czxid: 1n },
+      { path: '/b/e-0', czxid: 1n },
     ]);
-    await asked.answer(0, made('/a/e-0', 1n));
-    expect(asked.log.slice(6)).toEqual(['create /e/e-']);
+    void asked.join('/a');
+    void asked.join('/b');
+    await settle();
+    expect(asked.log.slice(4)).toEqual(['create2 /a/e-, create2 /b/e-']);
   });
 
   test('tell when they are sent, so that what follows is answered after them', async () => {
     const asked = new Asked();
     const sent: string[] = [];
-    for (const folder of ['/a', '/b', '/c', '/d', '/e', '/f'])
-      void asked.join(folder, () => sent.push(folder));
-    expect(sent).toEqual(['/a', '/b', '/c', '/d']);
+    void (await asked.fill());
+    for (const folder of ['/e', '/f']) void asked.join(folder, () => sent.push(folder));
+    await settle();
+    expect(sent).toEqual([]);
     await asked.answer(2, made('/c/e-0', 1n));
-    expect(sent).toEqual(['/a', '/b', '/c', '/d', '/e', '/f']);
+    expect(sent).toEqual(['/e', '/f']);
   });
 
   test('that were refused together are each sent by themselves', async () => {
     const asked = new Asked();
-    for (const folder of ['/a', '/b', '/c', '/d']) void asked.join(folder);
     let sentCount = 0;
     const joined = asked.join('/e', () => sentCount++);
     const left = asked.writes.delete('/x/gone');
+    const passed = asked.writes.multi([ops.create('/batons/e-1'), ops.delete('/b/e-1')]);
     left.catch(() => {});
-    await asked.answer(0, made('/a/e-0', 1n));
-    await asked.refuse(4, new MultiError(errorCodes['no-node'], 'multi', '/x/gone', 1));
-    expect(asked.log.slice(5)).toEqual(['create /e/e-', 'delete /x/gone']);
+    await settle();
+    await asked.refuse(0, new MultiError(errorCodes['no-node'], 'multi', '/x/gone', 1));
+    expect(asked.log.slice(1)).toEqual([
+      'create /e/e-',
+      'delete /x/gone',
+      'create2 /batons/e-1, delete /b/e-1',
+    ]);
     expect(sentCount).toBe(2);
-    await asked.answer(5, made('/e/e-0', 7n));
-    await asked.refuse(6, new ServerError(errorCodes['no-node'], 'delete', '/x/gone'));
+    await asked.answer(1, made('/e/e-0', 7n));
+    await asked.refuse(2, new ServerError(errorCodes['no-node'], 'delete', '/x/gone'));
+    await asked.answer(3, []);
     expect(await joined).toEqual({ path: '/e/e-0', czxid: 7n });
     await expect(left).rejects.toMatchObject({ code: 'ZK_NO_NODE' });
+    await passed;
   });
 
   test('whose connection was lost all say so, and make room for others', async () => {
     const asked = new Asked();
-    const first = ['/a', '/b', '/c', '/d'].map((folder) => asked.join(folder));
+    const first = await asked.fill();
     const together = ['/e', '/f'].map((folder) => asked.join(folder));
     for (const each of [...first, ...together]) each.catch(() => {});
     await asked.answer(0, made('/a/e-0', 1n));
@@ -124,6 +176,7 @@ describe('writes to queues', () => {
     for (const index of [1, 2, 3, 4]) await asked.refuse(index, lost);
     for (const each of [...first.slice(1), ...together]) await expect(each).rejects.toBe(lost);
     void asked.join('/e');
+    await settle();
     expect(asked.log.at(-1)).toBe('create /e/e-');
   });
 });

@@ -1,10 +1,12 @@
+import type { Clock } from '../base/clock.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { Fifo } from '../base/fifo.ts';
 import type { AclEntry } from '../client/acl.ts';
-import { ops } from '../client/operations-of-multi.ts';
+import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { MultiError } from '../protocol/errors.ts';
+import type { QueueStore } from './queue-store.ts';
 
 /** How many transactions of a session's queues are under way before others are gathered. */
 const UNDER_WAY_MAX = 4;
@@ -26,59 +28,98 @@ export interface EntryCreation {
   readonly acl?: readonly AclEntry[];
 }
 
-type Write =
-  | {
-      readonly creation: EntryCreation;
-      readonly settled: Deferred<Made>;
-      /** Called as soon as it has been asked for: what is asked for then is answered after it. */
-      onSent(): void;
-    }
-  | { readonly path: string; readonly settled: Deferred<void> };
+interface Write {
+  /** The queue's, where it makes an entry. */
+  readonly folder?: string;
+  readonly byteLength: number;
+  readonly settled: Deferred<unknown>;
+  /** What it is as a part of a transaction; the first of its results is what it settles with. */
+  operations(): readonly MultiWrite<unknown>[];
+  /** The same as a request of its own. */
+  ask(): Promise<unknown>;
+  /** Called as soon as it has been asked for: what is asked for then is answered after it. */
+  onSent?(): void;
+}
 
 /**
  * What one session writes to its queues, where each write is independent of the others.
  *
- * A few are under way at a time, each for itself. What comes then is gathered, and leaves as one transaction as soon as
- * one of those is answered: a busy server has fewer requests to take in, and nobody waits for more than a part of a
- * round trip. A transaction that is refused has done nothing; each of its writes is then sent for itself.
+ * All that is written in one tick leaves as one transaction: a busy server has fewer requests to take in. A few of them
+ * are under way at a time; what comes then is gathered until one of those is answered, and nobody waits for more than a
+ * part of a round trip. A transaction that is refused has done nothing; each of its writes is then sent for itself.
  *
  * No transaction makes two entries in one queue, whose tokens would be the same: while one of them is waiting or under
- * way, others for that queue are sent at once.
+ * way, others for that queue are sent for themselves.
  */
 export class GatheredWrites {
   readonly #zk: ZooKeeper;
   readonly #session: Session;
+  readonly #clock: Clock;
   readonly #waiting = new Fifo<Write>();
   /** Of the creations that wait or are under way. */
   readonly #folders = new Set<string>();
   #underWayCount = 0;
+  #pumping = false;
 
-  constructor(zk: ZooKeeper, session: Session) {
+  constructor(zk: ZooKeeper, session: Session, clock: Clock) {
     this.#zk = zk;
     this.#session = session;
+    this.#clock = clock;
   }
 
   /** Makes an entry in a folder that was there. `onSent` may be called twice. */
-  create(creation: EntryCreation, onSent: () => void): Promise<Made> {
-    const write = { creation, settled: deferred<Made>(), onSent };
-    if (this.#folders.has(creation.folder)) {
-      void this.#alone(write);
+  create({ folder, prefix, data, acl }: EntryCreation, onSent: () => void): Promise<Made> {
+    const options = { mode: 'ephemeral-sequential', ...(acl && { acl }) } as const;
+    const settled = deferred<Made>();
+    const write: Write = {
+      folder,
+      byteLength: data.length,
+      settled: settled as Deferred<unknown>,
+      operations: () => [ops.create(prefix, data, options)],
+      ask: async () => {
+        const { path, stat } = await this.#zk.create(prefix, data, { ...options, session: this.#session });
+        return { path, czxid: stat.czxid };
+      },
+      onSent,
+    };
+    if (this.#folders.has(folder)) {
+      this.#clock.endOfTick(() => void this.#alone(write));
     } else {
-      this.#folders.add(creation.folder);
+      this.#folders.add(folder);
       this.#submit(write);
     }
-    return write.settled.promise;
+    return settled.promise;
   }
 
   delete(path: string): Promise<void> {
-    const settled = deferred();
-    this.#submit({ path, settled });
-    return settled.promise;
+    return this.#write(
+      () => [ops.delete(path)],
+      () => this.#zk.delete(path, { session: this.#session }),
+    );
+  }
+
+  /** Does all of it in one step. */
+  multi(operations: readonly MultiWrite<unknown>[]): Promise<void> {
+    return this.#write(
+      () => operations,
+      () => this.#zk.multi(operations, { session: this.#session }),
+    );
+  }
+
+  #write(operations: Write['operations'], ask: Write['ask']): Promise<void> {
+    const settled = deferred<unknown>();
+    this.#submit({ byteLength: 0, settled, operations, ask });
+    return settled.promise as Promise<void>;
   }
 
   #submit(write: Write): void {
     this.#waiting.push(write);
-    this.#pump();
+    if (this.#pumping) return;
+    this.#pumping = true;
+    this.#clock.endOfTick(() => {
+      this.#pumping = false;
+      this.#pump();
+    });
   }
 
   #pump(): void {
@@ -87,7 +128,7 @@ export class GatheredWrites {
       this.#underWayCount++;
       void (writes.length === 1 ? this.#alone(writes[0]!) : this.#together(writes)).then(() => {
         this.#underWayCount--;
-        for (const write of writes) if ('creation' in write) this.#folders.delete(write.creation.folder);
+        for (const { folder } of writes) if (folder !== undefined) this.#folders.delete(folder);
         this.#pump();
       });
     }
@@ -102,10 +143,8 @@ export class GatheredWrites {
       next && writes.length < GATHERED_MAX;
       next = this.#waiting.first()
     ) {
-      if ('creation' in next) {
-        bytes += next.creation.data.length;
-        if (bytes > GATHERED_BYTES_MAX && writes.length > 0) break;
-      }
+      bytes += next.byteLength;
+      if (bytes > GATHERED_BYTES_MAX && writes.length > 0) break;
       writes.push(next);
       this.#waiting.shift();
     }
@@ -113,15 +152,10 @@ export class GatheredWrites {
   }
 
   async #alone(write: Write): Promise<void> {
-    const session = this.#session;
     try {
-      if (!('creation' in write))
-        return write.settled.resolve(await this.#zk.delete(write.path, { session }));
-      const { prefix, data } = write.creation;
-      const creating = this.#zk.create(prefix, data, { ...createOptions(write.creation), session });
-      write.onSent();
-      const { path, stat } = await creating;
-      write.settled.resolve({ path, czxid: stat.czxid });
+      const asking = write.ask();
+      write.onSent?.();
+      write.settled.resolve(await asking);
     } catch (error) {
       write.settled.reject(error);
     }
@@ -129,10 +163,15 @@ export class GatheredWrites {
 
   async #together(writes: readonly Write[]): Promise<void> {
     try {
-      const answering = this.#zk.multi(writes.map(operationOf), { session: this.#session });
-      for (const write of writes) if ('creation' in write) write.onSent();
-      const results = (await answering) as (Made & undefined)[];
-      for (const [index, { settled }] of writes.entries()) settled.resolve(results[index]!);
+      const parts = writes.map((write) => write.operations());
+      const answering = this.#zk.multi(parts.flat(), { session: this.#session });
+      for (const write of writes) write.onSent?.();
+      const results = await answering;
+      let at = 0;
+      for (const [index, { settled }] of writes.entries()) {
+        settled.resolve(results[at]);
+        at += parts[index]!.length;
+      }
     } catch (error) {
       if (error instanceof MultiError) await Promise.all(writes.map((write) => this.#alone(write)));
       else for (const { settled } of writes) settled.reject(error);
@@ -140,22 +179,13 @@ export class GatheredWrites {
   }
 }
 
-function operationOf(write: Write) {
-  if (!('creation' in write)) return ops.delete(write.path);
-  return ops.create(write.creation.prefix, write.creation.data, createOptions(write.creation));
-}
-
-function createOptions({ acl }: EntryCreation) {
-  return { mode: 'ephemeral-sequential', ...(acl && { acl }) } as const;
-}
-
 const bySession = new WeakMap<Session, GatheredWrites>();
 
 /** The one of a session: all its queues share it. */
-export function gatheredWritesOf(zk: ZooKeeper, session: Session): GatheredWrites {
+export function gatheredWritesOf({ zk, clock }: QueueStore, session: Session): GatheredWrites {
   let gathered = bySession.get(session);
   if (!gathered) {
-    gathered = new GatheredWrites(zk, session);
+    gathered = new GatheredWrites(zk, session, clock);
     bySession.set(session, gathered);
   }
   return gathered;

@@ -93,7 +93,15 @@ export interface Place {
   /** A hold that has been confirmed by the store's authority, or a rejection if the place is lost. */
   hold(): Promise<HoldOnPlace>;
   /** Removes the entry; resolves when that is certain. Repeats by itself over lost connections; idempotent. */
-  leave(options?: { readonly baton?: boolean }): Promise<void>;
+  leave(options?: LeaveOptions): Promise<void>;
+}
+
+/** How a place is left. */
+export interface LeaveOptions {
+  /** It was held, and is let go of: those of the same process are told. */
+  readonly released?: boolean;
+  /** The same, and worth telling everyone. */
+  readonly baton?: boolean;
 }
 
 /** What one needs to say to join. */

@@ -2,12 +2,15 @@ import type { Clock } from '../base/clock.ts';
 import type { Random } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
+import type { Neighbours } from './neighbours.ts';
 
 /** What the queues of one client share. */
 export interface QueueStore {
   readonly zk: ZooKeeper;
   readonly clock: Clock;
   readonly random: Random;
+  /** All places of this process, whatever client they are of. */
+  readonly neighbours: Neighbours;
   /**
    * Where batons appear for a moment: outside every lock's folder, so that no number moves there. Made on demand with
    * `folderAcl`: who can write there can forge a release.

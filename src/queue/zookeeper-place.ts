@@ -1,21 +1,24 @@
 import { orAbort } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
-import { ops } from '../client/operations-of-multi.ts';
+import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { WatchListener, ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { entryNameAt, entryNameBefore, parseEntry, uuidOf } from './entry-name.ts';
-import { gatheredWritesOf } from './gathered-writes.ts';
+import { type GatheredWatches, gatheredWatchesOf } from './gathered-watches.ts';
+import { type GatheredWrites, gatheredWritesOf } from './gathered-writes.ts';
 import type {
   Departure,
   EntryRole,
   HoldOnPlace,
+  LeaveOptions,
   Place,
   PlaceEvents,
   QueueEntry,
   QueueView,
 } from './lock-queue.ts';
+import type { Follower } from './neighbours.ts';
 import type { QueueStore } from './queue-store.ts';
 import {
   deleteForSure,
@@ -27,6 +30,9 @@ import {
 
 /** What anyone may write into a holder's node to ask for the lock, as Curator's `Revoker` does. */
 export const REVOKE_MARK = '__REVOKE__';
+
+/** A wait for a neighbour that lasts this long is watched over by the server too; a shorter one pays nothing for it. */
+const LASTING_MS = 100;
 
 interface PlaceFacts {
   readonly queue: SessionQueue;
@@ -57,6 +63,9 @@ interface SessionQueue {
  *
  * A waiter watches its own node as well, and all of them are set by one request, at one moment. Otherwise one that was
  * removed by hand would hear the baton and hold beside the next in the queue, who hears the same one.
+ *
+ * Where the one ahead is of the same process it says itself that it lets go, and there is no baton. Its transaction
+ * checks then that the node of the one it told is there.
  */
 export class ZooKeeperPlace implements Place {
   readonly entry: QueueEntry;
@@ -72,6 +81,8 @@ export class ZooKeeperPlace implements Place {
   /** Another entry of ours stands at the same spot. */
   #accompanied = false;
   #listening: Deferred<Departure> | undefined;
+  /** Its watch was set together with those of younger ones: somebody may have written to it before. */
+  #changedUnseen = false;
   /** Set while waiting, so that the heartbeat is one the leader confirms and a baton can be a grant by itself. */
   #hold: HoldOnPlace | undefined;
 
@@ -81,6 +92,7 @@ export class ZooKeeperPlace implements Place {
     this.entry = facts.entry;
     this.token = facts.token;
     this.path = `${facts.queue.path}/${facts.entry.name}`;
+    if (!facts.nameIsShared) store.neighbours.arrive(facts.entry.name);
   }
 
   get lost(): AbortSignal {
@@ -126,30 +138,61 @@ export class ZooKeeperPlace implements Place {
       told.resolve(watched ? 'released' : 'gone');
     };
     this.#hold ??= session.hold();
-    const watching = this.#watch([
-      { kind: 'data', path: aheadPath, listener: onAhead },
-      ...(baton ? [{ kind: 'exists' as const, path: batonPath, listener: onBaton }] : []),
-    ]);
-    watching.then(
-      () => {
-        watched = true;
-      },
-      (error) => {
-        if (isInterrupted(error)) told.resolve('gone');
-        else told.reject(error);
-      },
-    );
+    let watching: Promise<void> | undefined;
+    const watch = () => {
+      if (watching !== undefined) return;
+      watching = this.#watch([
+        { kind: 'data', path: aheadPath, listener: onAhead },
+        ...(baton && !following ? [{ kind: 'exists' as const, path: batonPath, listener: onBaton }] : []),
+      ]);
+      watching.then(
+        () => {
+          watched = true;
+        },
+        (error) => {
+          if (isInterrupted(error)) told.resolve('gone');
+          else told.reject(error);
+        },
+      );
+    };
+    const following = baton ? this.#follow(to, told, watch) : undefined;
+    if (!following) watch();
     let departure: Departure | undefined;
     try {
-      departure = await orAbort(orAbort(told.promise, this.lost), signal);
+      departure = await orAbort(told.promise, this.lost, signal);
       return departure;
     } finally {
-      // The baton's transaction has deleted the one ahead too: that watch is used up, or about to be.
-      if (departure !== 'released') {
+      following?.stop();
+      // Who was released is deleted, in the baton's transaction or soon: that watch is used up, or about to be.
+      if (watching !== undefined && departure !== 'released') {
         const hasStrayed = () => strayed;
         this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton, hasStrayed });
       }
     }
+  }
+
+  /**
+   * Where the one ahead is of this process it is heard without a server, and the server is asked to watch only if the
+   * wait lasts, or if it has ended otherwise than by a release. Undefined if it is not of this process.
+   */
+  #follow(to: QueueEntry, told: Deferred<Departure>, watch: () => void): { stop(): void } | undefined {
+    const { neighbours, clock } = this.#store;
+    const stopFollowing = neighbours.follow(to.name, {
+      path: this.path,
+      departed: (departure) => {
+        if (departure === 'released') told.resolve('released');
+        else watch();
+      },
+      evict: () => this.#evict(),
+    });
+    if (!stopFollowing) return undefined;
+    const cancelWatch = clock.at(clock.nowMs() + LASTING_MS, watch);
+    return {
+      stop: () => {
+        stopFollowing();
+        cancelWatch();
+      },
+    };
   }
 
   /** What is still on its way would be set after it was taken away: wait for it. No listener is left behind. */
@@ -190,7 +233,7 @@ export class ZooKeeperPlace implements Place {
           signal,
         );
         if (accept(view)) return view;
-        await orAbort(orAbort(changed.promise, this.lost), signal);
+        await orAbort(changed.promise, this.lost, signal);
       } catch (error) {
         if (!isInterrupted(error)) throw error;
       } finally {
@@ -260,6 +303,7 @@ export class ZooKeeperPlace implements Place {
     const { zk } = this.#store;
     const { queue, session } = this.#facts;
     const [stat] = await Promise.all([zk.exists(queue.path, { session }), this.#watchSelf()]);
+    if (this.#changedUnseen) await this.#readSelf();
     return (stat?.numChildren ?? 0) > 1;
   }
 
@@ -276,18 +320,28 @@ export class ZooKeeperPlace implements Place {
     }
   }
 
-  leave({ baton = false }: { readonly baton?: boolean } = {}): Promise<void> {
-    this.#leaving ??= this.#leave(baton);
+  leave(options: LeaveOptions = {}): Promise<void> {
+    this.#leaving ??= this.#leave(options);
     return this.#leaving;
   }
 
-  async #leave(baton: boolean): Promise<void> {
+  async #leave({ baton = false, released = baton }: LeaveOptions): Promise<void> {
     this.#hold?.release();
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
+    const { neighbours, clock } = this.#store;
+    const pause = released ? neighbours.pause(this.entry.name, clock) : undefined;
+    if (pause !== undefined) await pause;
+    const isFree = released && !this.#accompanied && !this.lost.aborted;
+    const followers = this.#leaveNeighbours(isFree ? 'released' : 'gone');
     if (this.lost.aborted) return;
-    if (baton && !this.#accompanied && (await this.#passBaton())) return;
+    if (isFree && (baton || followers.length > 0) && (await this.#passOn(followers))) return;
     await this.#delete();
+  }
+
+  #leaveNeighbours(departure: Departure): readonly Follower[] {
+    if (this.#facts.nameIsShared) return [];
+    return this.#store.neighbours.leave(this.entry.name, departure);
   }
 
   async #delete(): Promise<void> {
@@ -298,30 +352,52 @@ export class ZooKeeperPlace implements Place {
       return;
     }
     try {
-      await gatheredWritesOf(zk, this.#facts.session).delete(this.path);
+      await this.#writes.delete(this.path);
     } catch (error) {
       if (isServerError(error, 'no-node') || isSessionOver(error)) return;
       await deleteForSure(zk, this.path, this.#bounds);
     }
   }
 
-  /** False if it could not be done this way; nothing has happened then. */
-  async #passBaton(): Promise<boolean> {
-    const { zk } = this.#store;
-    const { session } = this.#facts;
-    const batonPath = this.#batonOf(this.entry);
-    let done = true;
+  /**
+   * Leaves, and lets those behind know that it was let go of: by the baton, unless the only one has been told already.
+   * Whoever was told holds by now, and its node must be there before this one goes: if it is not, that one is told so
+   * first, and no other can have been granted. False if it could not be done this way; nothing has happened then.
+   */
+  async #passOn(followers: readonly Follower[]): Promise<boolean> {
+    const isHeard = followers.length > 0 && hasOneFollower(this.entry.role);
+    const baton = isHeard ? [] : this.#makeBaton();
+    let told = followers;
+    let done = false;
     await untilSettled(this.#bounds, async () => {
-      try {
-        await zk.multi([ops.create(batonPath), ops.delete(batonPath), ops.delete(this.path)], { session });
-      } catch (error) {
-        if (!(error instanceof MultiError)) throw error;
-        // Without the folder, or the right to write in it, the one behind has to look for itself.
-        if (error.index === 0 && error.condition === 'no-node') this.#makeBatonFolder();
-        done = error.index === 2 && error.condition === 'no-node';
+      while (!done) {
+        const checks = told.map(({ path }) => ops.check(path));
+        try {
+          await this.#writes.multi([...checks, ...baton, ops.delete(this.path)]);
+          done = true;
+        } catch (error) {
+          if (!(error instanceof MultiError)) throw error;
+          const isGone = error.condition === 'no-node';
+          const missing = told[error.index];
+          if (!missing) {
+            const at = error.index - told.length;
+            done = isGone && at === baton.length;
+            // Without the folder, or the right to write in it, the one behind has to look for itself.
+            if (isGone && !done) this.#makeBatonFolder();
+            return;
+          }
+          if (isGone) missing.evict();
+          told = told.filter((follower) => follower !== missing);
+        }
       }
     });
     return done;
+  }
+
+  /** Leaves nothing behind: those who watch the path are told, in the order of the transaction. */
+  #makeBaton(): MultiWrite<unknown>[] {
+    const path = this.#batonOf(this.entry);
+    return [ops.create(path), ops.delete(path)];
   }
 
   #makeBatonFolder(): void {
@@ -334,20 +410,28 @@ export class ZooKeeperPlace implements Place {
     return { clock: this.#store.clock, session: this.#facts.session };
   }
 
+  get #writes(): GatheredWrites {
+    return gatheredWritesOf(this.#store, this.#facts.session);
+  }
+  get #watches(): GatheredWatches {
+    return gatheredWatchesOf(this.#store, this.#facts.session);
+  }
+
   #batonOf({ name }: QueueEntry): string {
     return `${this.#store.batonFolder}/${name}`;
   }
 
   /**
-   * Sets watches by one request, and with the first of them the one on the own node: whatever was done to that since it
-   * was made is told at once. What was done to another node before now is not of interest.
+   * Sets watches by one request, and with the first of them the one on the own node: that it is gone is told at once.
+   * What was done to another node before now is not of interest.
    */
   #watch(watches: Parameters<ZooKeeper['watchSince']>[1]): Promise<void> {
-    const { zk } = this.#store;
-    const { session } = this.#facts;
-    if (this.#selfWatch !== undefined) return zk.watchSince(session.lastZxid, watches, { session });
+    const { session, since = this.token } = this.#facts;
+    if (this.#selfWatch !== undefined) return this.#watches.set(session.lastZxid, watches).then(() => {});
     const self = { kind: 'data', path: this.path, listener: this.#onSelf } as const;
-    const watching = zk.watchSince(this.#facts.since ?? this.token, [self, ...watches], { session });
+    const watching = this.#watches.set(since, [self, ...watches]).then((from) => {
+      this.#changedUnseen = from > since;
+    });
     this.#selfWatch = watching.catch((error) => {
       if (!isInterrupted(error)) throw error;
       return this.#readSelf();
@@ -362,6 +446,7 @@ export class ZooKeeperPlace implements Place {
   }
 
   async #readSelf(): Promise<void> {
+    this.#changedUnseen = false;
     const { zk } = this.#store;
     const { session } = this.#facts;
     try {
@@ -391,6 +476,11 @@ export class ZooKeeperPlace implements Place {
     this.#listening?.resolve('gone');
     this.#events?.evicted();
   }
+}
+
+/** Where all exclude all, only the next one waits for one: if that has been told, nobody is left who has to be. */
+function hasOneFollower(role: EntryRole): boolean {
+  return role === 'exclusive' || role === 'leader';
 }
 
 /** A session that ends takes its nodes along, and is told of it by its own watches: nobody has removed them. */

@@ -24,6 +24,8 @@ export class ZooKeeperQueue implements LockQueue {
   readonly #store: QueueStore;
   /** An entry was made in it, and nothing has shown since that it has gone. */
   folderSeen = false;
+  /** Not asked for yet. */
+  #viewSoon: { readonly session: Session; readonly view: Promise<QueueView> } | undefined;
 
   constructor(store: QueueStore, path: string) {
     this.#store = store;
@@ -53,6 +55,28 @@ export class ZooKeeperQueue implements LockQueue {
     }
   }
 
+  /**
+   * The queue after everything that the session asks for in this tick: one look, for all who join in it. Fails without
+   * a folder.
+   */
+  viewSoon(session: Session): Promise<QueueView> {
+    if (this.#viewSoon?.session === session) return this.#viewSoon.view;
+    const view = new Promise<QueueView>((resolve, reject) => {
+      this.#store.clock.endOfTick(() => {
+        if (this.#viewSoon?.view === view) this.#viewSoon = undefined;
+        this.look(session).then(resolve, reject);
+      });
+    });
+    view.catch(() => {}); // Of no interest if there is no entry.
+    this.#viewSoon = { session, view };
+    return view;
+  }
+
+  /** The queue as it is now. Fails without a folder. */
+  async look(session: Session): Promise<QueueView> {
+    return this.read(await this.#store.zk.children(this.path, { session }), session);
+  }
+
   /** Makes a view of names. Only entries with the same number cost a look at each of them. */
   async read(names: readonly string[], session: Session | undefined): Promise<QueueView> {
     const entries: QueueEntry[] = [];
@@ -62,8 +86,9 @@ export class ZooKeeperQueue implements LockQueue {
       if (entry) entries.push(entry);
       else foreign.push(name);
     }
+    entries.sort(inOrder);
     const unordered = tied(entries);
-    if (unordered.length === 0) return { entries: entries.sort(inOrder), foreign };
+    if (unordered.length === 0) return { entries, foreign };
     const stats = await Promise.all(
       unordered.map(({ name }) => this.#store.zk.exists(`${this.path}/${name}`, session ? { session } : {})),
     );
@@ -125,12 +150,12 @@ class Entrance {
     let foldersMissing = false;
     for (let attempt = 1; ; ) {
       const folders = foldersMissing ? this.#makeFolders() : undefined;
-      let listings: Promise<string[]>[] = [];
+      let views: Promise<QueueView>[] = [];
       const making = this.#create(() => {
-        listings = this.#list();
+        views = this.#viewsSoon();
       });
       try {
-        return await this.#entered(await making, listings);
+        return await this.#entered(await making, views);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
           for (const queue of this.#queues) queue.folderSeen = false;
@@ -140,7 +165,7 @@ class Entrance {
           foldersMissing = true;
         } else if (isInterrupted(error)) {
           const found = await untilWritable(this.#bounds, () => this.#find());
-          if (found) return this.#entered(found, this.#list());
+          if (found) return this.#entered(found, this.#viewsSoon());
         } else {
           throw error;
         }
@@ -161,7 +186,7 @@ class Entrance {
     const [prefix, ...otherPrefixes] = this.#prefixes as [string, ...string[]];
     if (others.length === 0 && otherPrefixes.length === 0 && queue.folderSeen) {
       const creation = { folder: queue.path, prefix, data, ...(entryAcl && { acl: entryAcl }) };
-      return [await gatheredWritesOf(zk, session).create(creation, onSent)];
+      return [await gatheredWritesOf(this.#store, session).create(creation, onSent)];
     }
     const options = { mode: 'ephemeral-sequential', ...(entryAcl && { acl: entryAcl }) } as const;
     if (otherPrefixes.length === 0) {
@@ -178,35 +203,34 @@ class Entrance {
     return creating;
   }
 
-  #list(): Promise<string[]>[] {
-    const listings = this.#queues.map(({ path }) =>
-      this.#store.zk.children(path, { session: this.#session }),
-    );
-    for (const listing of listings) listing.catch(() => {}); // Of no interest if there is no entry.
-    return listings;
+  #viewsSoon(): Promise<QueueView>[] {
+    return this.#queues.map((queue) => queue.viewSoon(this.#session));
   }
 
-  async #entered(made: readonly Made[], listings: readonly Promise<string[]>[]): Promise<Joined[]> {
+  async #entered(made: readonly Made[], asked: readonly Promise<QueueView>[]): Promise<Joined[]> {
     const { count = 1, data } = this.#request;
     for (const queue of this.#queues) queue.folderSeen = true;
     const places = this.#queues.map((queue, index) =>
       made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session, data)),
     );
     try {
-      const views = await Promise.all(
-        this.#queues.map(async (queue, index) => {
-          const listed = listings[index]!.catch((error) => {
-            if (!isInterrupted(error)) throw error;
-            return untilAnswered(() => this.#store.zk.children(queue.path, { session: this.#session }));
-          });
-          const names = await listed;
-          return untilAnswered(() => queue.read(names, this.#session));
-        }),
-      );
-      return places.map(([place, ...others], index) => ({ place: place!, others, view: views[index]! }));
+      const joined: Joined[] = [];
+      for (const [index, [place, ...others]] of places.entries()) {
+        joined.push({ place: place!, others, view: await this.#viewed(index, asked[index]!) });
+      }
+      return joined;
     } catch (error) {
       for (const place of places.flat()) void place.leave().catch(() => {});
       throw error;
+    }
+  }
+
+  async #viewed(index: number, asked: Promise<QueueView>): Promise<QueueView> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (!isInterrupted(error)) throw error;
+      return untilAnswered(() => this.#queues[index]!.look(this.#session));
     }
   }
 
@@ -220,7 +244,8 @@ class Entrance {
     for (;;) {
       try {
         const syncing = zk.sync('/', { by: 'quorum', session });
-        const [, ...lists] = await Promise.all([syncing, ...this.#list().map(emptyIfMissing)]);
+        const listing = this.#queues.map(({ path }) => emptyIfMissing(zk.children(path, { session })));
+        const [, ...lists] = await Promise.all([syncing, ...listing]);
         const paths = this.#queues.flatMap(({ path }, index) =>
           lists[index]!.map((name) => `${path}/${name}`).filter((each) =>
             this.#prefixes.some((prefix) => each.startsWith(prefix)),

@@ -8,6 +8,7 @@ import type {
   HoldOnPlace,
   Joined,
   JoinRequest,
+  LeaveOptions,
   LockQueue,
   Place,
   PlaceEvents,
@@ -228,7 +229,7 @@ class MemoryPlace implements Place {
     const stop = this.#store.listen(this.folder, to.name, { told, baton });
     if (!stop) return 'gone';
     try {
-      return await orAbort(orAbort(told.promise, this.lost), signal);
+      return await orAbort(told.promise, this.lost, signal);
     } finally {
       stop();
     }
@@ -239,7 +240,7 @@ class MemoryPlace implements Place {
       const changed = this.#store.changeOf(this.folder);
       const view = await this.view();
       if (accept(view)) return view;
-      await orAbort(orAbort(changed, this.lost), signal);
+      await orAbort(changed, this.lost, signal);
     }
   }
 
@@ -273,7 +274,7 @@ class MemoryPlace implements Place {
     return this.#session.hold();
   }
 
-  async leave({ baton = false }: { readonly baton?: boolean } = {}): Promise<void> {
+  async leave({ baton = false }: LeaveOptions = {}): Promise<void> {
     if (this.#leaving) return;
     this.#leaving = true;
     this.#listening?.resolve('gone');

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { systemRandom } from '../../src/base/random.ts';
 import type { LockQueue, Place } from '../../src/queue/lock-queue.ts';
+import { Neighbours } from '../../src/queue/neighbours.ts';
 import { ZooKeeperQueue } from '../../src/queue/zookeeper-queue.ts';
 import { startServer } from '../../src/server.ts';
 import { MemoryQueues } from '../../src/testing.ts';
@@ -48,6 +49,7 @@ async function onZooKeeper(embedded: boolean): Promise<World> {
           clock: systemClock,
           random: systemRandom,
           batonFolder: '/holdfast/batons',
+          neighbours: new Neighbours(),
         },
         FOLDER,
       ),

@@ -95,7 +95,7 @@ describe('a stranger in the folder', () => {
     const waiting = holdfast.mutex('x').acquire();
     const caught = expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_FOREIGN_NODE' });
     const [holder] = await workspace.untilEntries('x', 2);
-    await until('all watches', async () => (await workspace.watchedPaths()).length === 3);
+    await until('all watches', async () => (await workspace.watchedPaths()).length === 2);
     await workspace.admin.create('/locks/x/stranger');
     await workspace.admin.set(`/locks/x/${holder}`, 'touched'); // Which makes the one behind look.
     await caught;

@@ -27,6 +27,8 @@ const HOLDER_TIMEOUT_MS = 20_000;
 /** What a worker had said before it was stopped has been heard by then. */
 const MESSAGES_MS = 100;
 const BETWEEN_CUTS_MS = 40;
+/** A server with a long log to read, on a busy machine. */
+const RESTART_TIMEOUT_MS = 120_000;
 
 type Begin = (victims: Victims, fault: PlannedFault) => Promise<BegunFault> | BegunFault;
 
@@ -76,7 +78,7 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
   'isolate-leader': async ({ ensemble }) => isolated(ensemble, await ensemble.leader()),
   'rolling-restart': async ({ ensemble }) => {
     for (const server of ensemble.servers) {
-      await server.restart();
+      await server.restart(RESTART_TIMEOUT_MS);
       await ensemble.leader();
     }
     return { target: 'all servers', end: () => {} };

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -100,7 +100,16 @@ export async function runNemesis(options: NemesisOptions): Promise<NemesisResult
   } catch (error) {
     failed(String((error as Error).stack ?? error));
   }
-  return { ...(await checkFolder(folder)), failures };
+  const verdicts = await checkFolder(folder);
+  if (failures.length > 0 || verdicts.verdict.violations.length > 0) await keepData(ensemble, folder);
+  return { ...verdicts, failures };
+}
+
+/** What the servers have written down can be read with ZooKeeper's `TxnLogToolkit`: it tells who has deleted what. */
+async function keepData({ servers }: ZooKeeperEnsemble, folder: string): Promise<void> {
+  for (const [index, server] of servers.entries()) {
+    await cp(server.dataFolder, join(folder, `server-${index + 1}`), { recursive: true });
+  }
 }
 
 /** Judges the histories of a run that was kept. */

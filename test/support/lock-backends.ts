@@ -6,6 +6,7 @@ import { Connect, Connected } from '../../src/protocol/handshake.ts';
 import { JuteReader } from '../../src/protocol/jute-reader.ts';
 import { operations } from '../../src/protocol/operations.ts';
 import { RequestHeader } from '../../src/protocol/records.ts';
+import { Neighbours } from '../../src/queue/neighbours.ts';
 import { startServer } from '../../src/server.ts';
 import { type Endpoint, FaultProxy } from '../../src/testing.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../../src/zookeeper.ts';
@@ -58,9 +59,10 @@ export class LockWorkspace implements AsyncDisposable {
     return new LockWorkspace(servers, path, await connectZooKeeper(`${servers.connectString}${path}`));
   }
 
-  /** Locks of a connection of their own. */
+  /** Locks of a connection of their own, as if it were another process's. */
   async holdfast(options: HoldfastOptions = {}): Promise<Holdfast> {
-    const holdfast = await connect({ servers: `${this.servers.connectString}${this.root}`, ...options });
+    const servers = `${this.servers.connectString}${this.root}`;
+    const holdfast = await connect({ servers, neighbours: new Neighbours(), ...options });
     this.#clients.push(holdfast);
     return holdfast;
   }

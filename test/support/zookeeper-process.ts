@@ -206,10 +206,10 @@ export class ZooKeeperProcess implements AsyncDisposable {
   }
 
   /** Stops the process if it runs, starts it again on the same data, and waits until it serves. */
-  async restart(): Promise<void> {
+  async restart(timeoutMs?: number): Promise<void> {
     await this.stop();
     await this.start();
-    await this.waitUntilServing();
+    await this.waitUntilServing(timeoutMs);
   }
 
   /** @throws Error with the end of the server's log, if it exits instead or takes too long. */

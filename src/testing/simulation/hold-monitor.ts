@@ -34,6 +34,8 @@ export class HoldMonitor {
   /** Nodes that were taken away by hand. */
   readonly #removed = new Set<string>();
   readonly #endedSessions = new Set<bigint>();
+  /** Nodes of those who let go of what they held: a neighbour may be told before they are deleted. */
+  readonly #letGo = new Set<string>();
   readonly #permits: ReadonlyMap<string, number>;
   /** The newest token of each exclusive lock. */
   readonly #tokens = new Map<string, bigint>();
@@ -62,6 +64,7 @@ export class HoldMonitor {
   /** Told before the call that lets go. */
   letGo(held: HeldLease): void {
     this.#held.delete(held);
+    if (held.lease.remainingMs() > 0) for (const path of held.lease.holding.paths) this.#letGo.add(path);
   }
 
   /** The tokens that are held by this node. */
@@ -142,7 +145,7 @@ export class HoldMonitor {
     }
   }
 
-  /** By the server's own tree: the node is there, and nobody who goes first. */
+  /** By the server's own tree: the node is there, and nobody who goes first, unless it was let go of. */
   #checkQueue({ lease, attempt, mode }: HeldLease): void {
     const tree = this.#world.server?.core.tree;
     if (!tree) return;
@@ -160,11 +163,17 @@ export class HoldMonitor {
       for (const name of tree.get(path.slice(0, slash))?.children ?? []) {
         const other = parseEntry(name);
         if (!other || name === self.name || (mode === 'read' && other.role === 'read')) continue;
-        if (inOrder({ ...other, czxid: czxidOf(name) }, me) < 0 && other.sequence !== self.sequence) {
+        const goesFirst =
+          inOrder({ ...other, czxid: czxidOf(name) }, me) < 0 && other.sequence !== self.sequence;
+        if (goesFirst && !this.#isLetGo(`${path.slice(0, slash)}/${name}`)) {
           this.#fail('L6', `${attempt} was granted while ${name} goes first`);
         }
       }
     }
+  }
+
+  #isLetGo(path: string): boolean {
+    return this.#letGo.has(path) && this.tokensOf(path).length === 0;
   }
 
   #checkTokens({ lease, locks, mode, attempt }: HeldLease): void {

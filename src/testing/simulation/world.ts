@@ -2,6 +2,7 @@ import { type Log, silentLog } from '../../base/log.ts';
 import { fraction, type Random, seededRandom } from '../../base/random.ts';
 import type { Link, LinkHandlers, Transport } from '../../client/transport.ts';
 import { connect, type Holdfast } from '../../locks/holdfast.ts';
+import { Neighbours } from '../../queue/neighbours.ts';
 import type { ServerCore } from '../../server/server-core.ts';
 import type { Transaction } from '../../server/transaction.ts';
 import type { HistoryEvent } from '../history.ts';
@@ -196,6 +197,7 @@ export class World {
       transport: new ProcessTransport(uplink, process),
       app: 'simulation',
       process: { host: plan.name, pid: number + 1 },
+      neighbours: new Neighbours(),
       ...(log !== silentLog && { log }),
     });
     return client.holdfast;

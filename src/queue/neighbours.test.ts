@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { type Follower, Neighbours } from './neighbours.ts';
+
+const follower = (departed: Follower['departed']): Follower => ({
+  path: '/m/own',
+  departed,
+  evict: () => expect.unreachable(),
+});
+
+describe('places of one process', () => {
+  test('are told how the one they listen to was left', () => {
+    const neighbours = new Neighbours();
+    const heard: string[] = [];
+    for (const name of ['a', 'b']) {
+      neighbours.arrive(name);
+      neighbours.follow(
+        name,
+        follower((departure) => heard.push(`${name} ${departure}`)),
+      );
+    }
+    expect(neighbours.leave('a', 'released')).toHaveLength(1);
+    expect(neighbours.leave('b', 'gone')).toHaveLength(1);
+    expect(heard).toEqual(['a released', 'b gone']);
+  });
+
+  test('know of no others, and of none that was left', () => {
+    const neighbours = new Neighbours();
+    neighbours.arrive('a');
+    neighbours.leave('a', 'released');
+    const unheard = follower(() => expect.unreachable());
+    expect(neighbours.follow('a', unheard)).toBeUndefined();
+    expect(neighbours.follow('of another process', unheard)).toBeUndefined();
+    expect(neighbours.leave('a', 'released')).toEqual([]);
+  });
+
+  test('that have stopped listening are not told, and do not count', () => {
+    const neighbours = new Neighbours();
+    neighbours.arrive('a');
+    neighbours.follow(
+      'a',
+      follower(() => expect.unreachable()),
+    )!();
+    expect(neighbours.leave('a', 'released')).toEqual([]);
+  });
+
+  test('let timers and sockets in when very many follow each other', async () => {
+    const neighbours = new Neighbours();
+    const count = 1_000;
+    let left = 0;
+    const leave = async () => {
+      await neighbours.pause(`${left}`, systemClock);
+      neighbours.leave(`${left++}`, 'released');
+    };
+    for (let index = 0; index < count; index++) {
+      neighbours.arrive(`${index}`);
+      const next = index + 1 < count ? () => void leave() : () => {};
+      neighbours.follow(`${index}`, follower(next));
+    }
+    const leftByTurn: number[] = [];
+    const countTurns = () => {
+      leftByTurn.push(left);
+      if (left < count) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+    void leave();
+    await expect.poll(() => left).toBe(count);
+    expect(leftByTurn[0]).toBe(64);
+    expect(leftByTurn.length).toBeGreaterThan(10);
+  });
+
+  test('of whom nobody is behind any do not wait', () => {
+    const neighbours = new Neighbours();
+    neighbours.arrive('a');
+    for (let index = 0; index < 1_000; index++) expect(neighbours.pause('a', systemClock)).toBeUndefined();
+  });
+});

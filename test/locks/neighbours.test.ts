@@ -1,0 +1,181 @@
+import { describe, expect } from 'vitest';
+import { ContenderEvictedError, type Holdfast, type LockLease, LockLostError } from '../../src/holdfast.ts';
+import { Neighbours } from '../../src/queue/neighbours.ts';
+import { CountingTransport } from '../support/counting-transport.ts';
+import { type LockWorkspace, onEveryLockBackend } from '../support/lock-backends.ts';
+import { until } from '../support/until.ts';
+
+/** A connection whose every request is counted. */
+async function counted(workspace: LockWorkspace, neighbours = new Neighbours()) {
+  const transport = new CountingTransport();
+  const holdfast = await workspace.holdfast({ transport, neighbours, sessionTimeoutMs: 30_000 });
+  return { holdfast, transport };
+}
+
+/** Acquires, and resolves when it is in the queue and waits. */
+async function waiting(
+  holdfast: Holdfast,
+  name: string,
+  signal?: AbortSignal,
+): Promise<Promise<LockLease>[]> {
+  const lock = holdfast.mutex(name);
+  const waits = new Promise<void>((resolve) => {
+    const stop = lock.on('waiting', () => {
+      stop();
+      resolve();
+    });
+  });
+  const acquiring = lock.acquire(signal ? { signal } : {});
+  acquiring.catch(() => {});
+  await waits;
+  return [acquiring]; // In an array, or it would be waited for.
+}
+
+describe('two of one process, one behind the other', () => {
+  onEveryLockBackend('hand over before a server has heard of it, by one request', async (workspace) => {
+    const { holdfast, transport } = await counted(workspace);
+    const held = await holdfast.mutex('m').acquire();
+    const [acquiring] = await waiting(holdfast, 'm');
+    transport.reset();
+    const releasing = held.release();
+    const next = await acquiring!;
+    expect(transport.traffic.requests).toEqual([]);
+    expect(next.token).toBeGreaterThan(held.token);
+    await releasing;
+    expect(transport.traffic).toMatchObject({ requests: ['multi'], eventCount: 0 });
+    expect(await workspace.entries('m')).toHaveLength(1);
+    await next.release();
+    expect(await workspace.entries('m')).toEqual([]);
+  });
+
+  onEveryLockBackend('do so over different connections too', async (workspace) => {
+    const neighbours = new Neighbours();
+    const [one, two] = [await counted(workspace, neighbours), await counted(workspace, neighbours)];
+    const held = await one.holdfast.mutex('m').acquire();
+    const [acquiring] = await waiting(two.holdfast, 'm');
+    one.transport.reset();
+    const releasing = held.release();
+    const next = await acquiring!;
+    expect(one.transport.traffic.requests).toEqual([]);
+    await releasing;
+    expect(one.transport.traffic.requests).toEqual(['multi']);
+    await next.release();
+  });
+
+  onEveryLockBackend('and many: in order, by few requests, with nothing left', async (workspace) => {
+    const { holdfast, transport } = await counted(workspace);
+    const COUNT = 200;
+    const held = await holdfast.mutex('m').acquire();
+    let waitingCount = 0;
+    holdfast.mutex('m').on('waiting', () => waitingCount++);
+    const tokens: bigint[] = [];
+    const done = Array.from({ length: COUNT }, async () => {
+      await using lease = await holdfast.mutex('m').acquire();
+      tokens.push(lease.token);
+    });
+    await until('all wait', () => waitingCount === COUNT);
+    await holdfast.zk.sync();
+    transport.reset();
+    await held.release();
+    await Promise.all(done);
+    expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)));
+    const { requests } = transport.traffic;
+    const writes = requests.filter((name) => name === 'multi' || name === 'delete');
+    expect(writes.length, requests.join(' ')).toBeLessThanOrEqual(COUNT / 8);
+    expect(requests).not.toContain('getChildren');
+    expect(await workspace.entries('m')).toEqual([]);
+    await until('no watch is left', async () => (await workspace.watchedPaths()).length === 0);
+  });
+
+  onEveryLockBackend('know one who gives up from one who lets go', async (workspace) => {
+    const { holdfast } = await counted(workspace);
+    const held = await holdfast.mutex('m').acquire();
+    const giveUp = new AbortController();
+    const [between] = await waiting(holdfast, 'm', giveUp.signal);
+    const [last] = await waiting(holdfast, 'm');
+    let granted = false;
+    void last!.then(() => {
+      granted = true;
+    });
+    giveUp.abort(new Error('enough'));
+    await expect(between).rejects.toThrow('enough');
+    await workspace.untilEntries('m', 2);
+    await holdfast.zk.sync();
+    expect(granted).toBe(false);
+    held.assertHeld();
+    await held.release();
+    await (await last!).release();
+  });
+
+  onEveryLockBackend('let one of another process in when it is its turn', async (workspace) => {
+    const { holdfast } = await counted(workspace);
+    const other = await counted(workspace);
+    const held = await holdfast.mutex('m').acquire();
+    const order: string[] = [];
+    const run = async (name: string, acquiring: Promise<LockLease>) => {
+      const lease = await acquiring;
+      order.push(name);
+      await lease.release();
+    };
+    const runs: Promise<void>[] = [];
+    for (const [name, at] of [
+      ['one', holdfast],
+      ['two', other.holdfast],
+      ['three', other.holdfast],
+      ['four', holdfast],
+    ] as const) {
+      const [acquiring] = await waiting(at, 'm');
+      runs.push(run(name, acquiring!));
+    }
+    await held.release();
+    await Promise.all(runs);
+    expect(order).toEqual(['one', 'two', 'three', 'four']);
+  });
+
+  onEveryLockBackend('let readers of this and of another process in together', async (workspace) => {
+    const { holdfast } = await counted(workspace);
+    const other = await counted(workspace);
+    const written = await holdfast.readWriteLock('rw').write.acquire();
+    const here = holdfast.readWriteLock('rw').read.acquire();
+    await workspace.untilEntries('rw', 2);
+    const there = other.holdfast.readWriteLock('rw').read.acquire();
+    await workspace.untilEntries('rw', 3);
+    await written.release();
+    const leases = await Promise.all([here, there]);
+    for (const lease of leases) lease.assertHeld();
+    for (const lease of leases) await lease.release();
+  });
+
+  onEveryLockBackend('have the server watch over a wait that lasts', async (workspace) => {
+    const { holdfast } = await counted(workspace);
+    const held = await holdfast.mutex('m').acquire();
+    const [acquiring] = await waiting(holdfast, 'm');
+    const [, own] = await workspace.entries('m');
+    await until('it is watched', async () => (await workspace.watchedPaths()).includes(`/locks/m/${own}`));
+    await workspace.admin.delete(`/locks/m/${own}`);
+    await expect(acquiring).rejects.toBeInstanceOf(ContenderEvictedError);
+    held.assertHeld();
+    await held.release();
+  });
+
+  // The lock goes on only when the one that was told is known to be in the queue, or knows that it is not.
+  onEveryLockBackend('lose what was taken away unheard, before anyone else holds', async (workspace) => {
+    const { holdfast, proxy } = await workspace.faulty({ neighbours: new Neighbours() });
+    const other = await counted(workspace);
+    const held = await holdfast.mutex('m').acquire();
+    const [acquiring] = await waiting(holdfast, 'm');
+    const [third] = await waiting(other.holdfast, 'm');
+    const [, own] = await workspace.untilEntries('m', 3);
+    proxy.delay({ toClientMs: 300 }); // It does not hear of its removal before it is granted.
+    await workspace.admin.delete(`/locks/m/${own}`);
+    const releasing = held.release();
+    const lease = await acquiring!;
+    const told: string[] = [];
+    lease.signal.addEventListener('abort', () => told.push(lease.signal.reason.constructor.name));
+    void third!.then(() => told.push('the next holds'));
+    await releasing;
+    await (await third!).release();
+    expect(told).toEqual([LockLostError.name, 'the next holds']);
+    await lease.release();
+  });
+});
