@@ -64,6 +64,8 @@ export class ServerConnection {
   readonly waiting = new Fifo<Buffer>();
   /** How fast they may be handled; as fast as can be if undefined. */
   rate: RequestRate | undefined;
+  /** What it has had of one turn of the event loop: the intake's to keep. */
+  readonly turn = { number: 0, usedMs: 0 };
   /** Why they have not been handled. */
   stalledBy: Obstacle | undefined;
   /** Answers that wait for the disk. */
