@@ -169,7 +169,7 @@ export class ServerConnection {
       this.#heldBytes -= bytes.byteLength;
       if (answers) this.outstandingCount--;
     }
-    this.link.write(Buffer.concat(ready.map(({ bytes }) => bytes)));
+    this.link.write(count === 1 ? ready[0]!.bytes : Buffer.concat(ready.map(({ bytes }) => bytes)));
     if (this.#ending && this.#held.length === 0) this.link.end();
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { JuteWriter } from '../../protocol/jute-writer.ts';
 import type { Transaction } from '../transaction.ts';
 import type { Folder, LogFile } from './folder.ts';
 import { encodeBatch, encodeLogHeader, LOG_HEADER_BYTES, type LogHeader } from './log-format.ts';
@@ -23,6 +24,8 @@ export class OpenLog {
   readonly #file: LogFile;
   readonly #seed: number;
   readonly #zeros: Buffer;
+  /** Where batches are made, one after the other: the next is begun when the one before it is on disk. */
+  readonly #out = new JuteWriter();
   /** Up to where the file has been filled, or would have been if there were room. */
   #filledBytes = LOG_HEADER_BYTES;
 
@@ -52,7 +55,7 @@ export class OpenLog {
     transactions: readonly Transaction[],
     clock: Clock,
   ): Promise<{ readonly count: number; readonly syncMs: number }> {
-    const { bytes, count } = encodeBatch(transactions, this.#seed);
+    const { bytes, count } = encodeBatch(transactions, this.#seed, this.#out);
     const end = this.bytes + bytes.byteLength;
     const filled = end <= this.#filledBytes;
     const written = filled ? bytes : await this.#withZeros(bytes);
