@@ -91,6 +91,16 @@ export class JuteWriter {
     return bytes;
   }
 
+  /** What was written since the last `take`, as long as nothing more is written. */
+  peek(): Buffer {
+    return this.#slab.subarray(this.#start, this.#end);
+  }
+
+  /** Forgets what was written since the last `take`; its place is used again. */
+  clear(): void {
+    this.#end = this.#start;
+  }
+
   /** Most strings are short ASCII paths, for which a loop beats the call into the encoder. */
   #shortAscii(value: string, start: number): number | undefined {
     if (value.length > SHORT_STRING_LENGTH) return undefined;

@@ -93,6 +93,22 @@ describe('the frozen nodes of a tree', { timeout: 60_000 }, () => {
     );
   });
 
+  test('keep their times and access lists in a snapshot', () => {
+    const tree = new DataTree();
+    // Times on either side of where a half of the 64 bits is full; lists that are equal, shared, or neither.
+    const times = [0, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 1_700_000_000_123, 2 ** 52 + 1];
+    for (const [index, timeMs] of times.entries()) {
+      const acl = index % 2 === 0 ? OPEN_ACL : [{ perms: index % 3, id: { scheme: 'world', id: 'anyone' } }];
+      const create = { kind: 'create', path: `/${index}`, data: null, acl, owner: 0n } as const;
+      tree.apply(create, { zxid: 1n, timeMs });
+    }
+    const nodes = tree.freeze();
+    const parts = Array.from(encodeSnapshot({ zxid: 5n, sessions: [], nodes }), (part) => Buffer.from(part));
+    const loaded = decodeSnapshot('snapshot', Buffer.concat(parts));
+    expect(picturesOf(loaded.nodes)).toEqual(picturesOf(tree.entries()));
+    expect(times.map((_, index) => loaded.nodes.get(`/${index}`)!.ctimeMs)).toEqual(times);
+  });
+
   test('are kept no longer than until they are released', () => {
     const tree = new DataTree();
     const frozen = tree.freeze();

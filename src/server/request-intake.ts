@@ -3,6 +3,12 @@ import type { ServerLimits } from './server-limits.ts';
 
 /** How long one client may have the server to itself before the others get a turn. */
 const TURN_MS = 5;
+/** Once all of them together have had it for this long in one turn of the event loop… */
+const CROWDED_MS = 4 * TURN_MS;
+/** … each may have no more than this, so that many busy clients are no worse than a few. */
+const CROWDED_TURN_MS = 0.5;
+/** A turn of the event loop in which less is done need not be told from the next one. */
+const LONG_TURN_MS = TURN_MS / 2;
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
 type IntakeLimits = Pick<
@@ -33,6 +39,9 @@ export class RequestIntake {
   /** Requests of all connections that are handled and wait for the disk. */
   outstandingCount = 0;
   #wakeAtMs = NEVER_MS;
+  #turnNumber = 0;
+  /** How long this turn of the event loop has been used for requests. */
+  #turnMs = 0;
 
   constructor(owner: IntakeOwner) {
     this.#owner = owner;
@@ -43,14 +52,43 @@ export class RequestIntake {
     return this.#wakeAtMs;
   }
 
-  /** Handles what waits on a connection, as far as that may be done now. */
+  /** Whether `newTurn` should be called once all input that is there has been handed out. */
+  get turnIsLong(): boolean {
+    return this.#turnMs >= LONG_TURN_MS;
+  }
+
+  /** Everyone has been heard: whoever had to let the others have their turn may go on. */
+  newTurn(): void {
+    this.#turnNumber++;
+    this.#turnMs = 0;
+    if (this.#wakeAtMs <= this.#owner.nowMs()) this.resume();
+  }
+
+  /**
+   * Handles what waits on a connection, as far as that may be done now. A socket with much to read is read many times
+   * in one turn of the event loop: what counts is all of that together.
+   */
   work(connection: ServerConnection): void {
     const startedAtMs = this.#owner.nowMs();
-    for (let handledAny = false; !connection.over; handledAny = true) {
+    const { turn } = connection;
+    if (turn.number !== this.#turnNumber) {
+      turn.number = this.#turnNumber;
+      turn.usedMs = 0;
+    }
+    this.#work(connection, startedAtMs - turn.usedMs);
+    const tookMs = this.#owner.nowMs() - startedAtMs;
+    turn.usedMs += tookMs;
+    this.#turnMs += tookMs;
+  }
+
+  #work(connection: ServerConnection, turnStartedAtMs: number): void {
+    const turnMsMax = this.#turnMs < CROWDED_MS ? TURN_MS : CROWDED_TURN_MS;
+    let handledAny = connection.turn.usedMs > 0;
+    for (; !connection.over; handledAny = true) {
       const frame = connection.waiting.first();
       if (frame === undefined) break;
       const nowMs = this.#owner.nowMs();
-      if (handledAny && nowMs - startedAtMs >= TURN_MS) return this.#stall(connection, 'turn', nowMs);
+      if (handledAny && nowMs - turnStartedAtMs >= turnMsMax) return this.#stall(connection, 'turn', nowMs);
       if (this.#mustWaitForDisk(connection)) return this.#stall(connection, 'disk', NEVER_MS);
       if (this.#mustWaitForReader(connection)) return this.#stall(connection, 'output', NEVER_MS);
       const turn = connection.rate?.take(nowMs);

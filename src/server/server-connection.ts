@@ -64,6 +64,8 @@ export class ServerConnection {
   readonly waiting = new Fifo<Buffer>();
   /** How fast they may be handled; as fast as can be if undefined. */
   rate: RequestRate | undefined;
+  /** What it has had of one turn of the event loop: the intake's to keep. */
+  readonly turn = { number: 0, usedMs: 0 };
   /** Why they have not been handled. */
   stalledBy: Obstacle | undefined;
   /** Answers that wait for the disk. */
@@ -167,7 +169,7 @@ export class ServerConnection {
       this.#heldBytes -= bytes.byteLength;
       if (answers) this.outstandingCount--;
     }
-    this.link.write(Buffer.concat(ready.map(({ bytes }) => bytes)));
+    this.link.write(count === 1 ? ready[0]!.bytes : Buffer.concat(ready.map(({ bytes }) => bytes)));
     if (this.#ending && this.#held.length === 0) this.link.end();
   }
 

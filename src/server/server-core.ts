@@ -148,6 +148,10 @@ export class ServerCore implements HandlerContext, StoreOwner {
   get outstandingCount(): number {
     return this.#intake.outstandingCount;
   }
+  /** Whether `tick` should be called once all input that is there has been handed out, so that turns are told apart. */
+  get turnIsLong(): boolean {
+    return this.#intake.turnIsLong;
+  }
   get nowMs(): number {
     return this.#clock.nowMs();
   }
@@ -582,7 +586,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
       this.#reapAtMs = nowMs + this.limits.reapMs;
       if (!this.readOnly) this.#reap();
     }
-    if (nowMs >= this.#intake.wakeAtMs) this.#intake.resume();
+    this.#intake.newTurn();
     this.#flush();
   }
 

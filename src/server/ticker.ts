@@ -6,6 +6,7 @@ export class Ticker {
   readonly #core: ServerCore;
   readonly #clock: Clock;
   #alarm: { readonly atMs: number; readonly cancel: Cancel } | undefined;
+  #turnEnds = false;
   #stopped = false;
   #paused = false;
 
@@ -17,6 +18,7 @@ export class Ticker {
   /** Most steps only move the next deadline further away; the alarm is then left to go off early and look. */
   arm(): void {
     if (this.#stopped || this.#paused) return;
+    if (this.#core.turnIsLong) this.#tickAfterInput();
     const atMs = this.#core.wakeAtMs;
     if (this.#alarm && this.#alarm.atMs <= atMs) return;
     this.#alarm?.cancel();
@@ -26,6 +28,18 @@ export class Ticker {
       this.arm();
     });
     this.#alarm = { atMs, cancel };
+  }
+
+  /** Behind the input of everybody else who has some. */
+  #tickAfterInput(): void {
+    if (this.#turnEnds) return;
+    this.#turnEnds = true;
+    this.#clock.afterInput(() => {
+      this.#turnEnds = false;
+      if (this.#stopped || this.#paused) return;
+      this.#core.tick();
+      this.arm();
+    });
   }
 
   /** Time passes and nobody looks. */

@@ -15,7 +15,8 @@ export class UnsettledTransactions {
   readonly #changes = new Map<string, number>();
 
   add(transaction: Transaction, undo: Undo): void {
-    const paths = 'changes' in transaction ? transaction.changes.flatMap(changedBy) : [];
+    const paths: string[] = [];
+    if ('changes' in transaction) for (const change of transaction.changes) addChangedBy(change, paths);
     this.#transactions.push({ zxid: transaction.zxid, paths, undo });
     for (const path of paths) this.#changes.set(path, (this.#changes.get(path) ?? 0) + 1);
   }
@@ -58,6 +59,7 @@ export class UnsettledTransactions {
 }
 
 /** A node that comes or goes changes the one above it too. */
-function changedBy({ kind, path }: TreeChange): string[] {
-  return kind === 'create' || kind === 'delete' ? [path, parentOf(path)] : [path];
+function addChangedBy({ kind, path }: TreeChange, paths: string[]): void {
+  paths.push(path);
+  if (kind === 'create' || kind === 'delete') paths.push(parentOf(path));
 }

@@ -1,5 +1,5 @@
 import { fraction, type Random } from '../base/random.ts';
-import type { AppendFile, Folder } from '../server/storage/folder.ts';
+import type { AppendFile, Folder, LogFile } from '../server/storage/folder.ts';
 
 const SECTOR_BYTES = 512;
 
@@ -80,7 +80,24 @@ export class SimulatedFolder implements Folder {
     return Buffer.from(this.#file(name).content);
   }
 
-  async create(name: string): Promise<AppendFile> {
+  create(name: string): Promise<AppendFile> {
+    return this.#create(name);
+  }
+
+  /** A write that is synced is two calls: it may be stopped, or fail, between them. */
+  async createLog(name: string): Promise<LogFile> {
+    const { write, sync, cut, close } = await this.#create(name);
+    return {
+      write: async (bytes, at) => {
+        await write(bytes, at);
+        await sync();
+      },
+      cut,
+      close,
+    };
+  }
+
+  async #create(name: string): Promise<AppendFile & LogFile> {
     await this.#call('create', name);
     if (this.files.has(name)) throw Object.assign(new Error(`${name} exists`), { code: 'EEXIST' });
     const file: SimulatedFile = {

@@ -1,4 +1,5 @@
-import { mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -53,6 +54,7 @@ async function byTrace(): Promise<void> {
       if (!name.startsWith('log.')) continue;
       headers.set(join(folder, name), decodeLogHeader(name, await readFile(join(folder, name)))!);
     }
+    const syncing = await openWithSync(server.process.pid!);
     const trace = await SystemCallTrace.of(server.process.pid!, CALLS);
     let calls: SystemCall[] = [];
     try {
@@ -60,7 +62,7 @@ async function byTrace(): Promise<void> {
     } finally {
       calls = await trace.stop();
     }
-    const { syncedAt, logCount } = readLogWrites(calls, headers, folder);
+    const { syncedAt, logCount } = readLogWrites(calls, { headers, syncing }, folder);
     expect(logCount, 'logs that were begun meanwhile').toBeGreaterThan(2);
     expect(expectRepliesAfterSyncs(calls, syncedAt)).toBeGreaterThanOrEqual(WRITERS * WRITES);
     expectSnapshotsInOrder(calls, folder);
@@ -90,8 +92,31 @@ async function traffic(connectString: string): Promise<void> {
   );
 }
 
-/** When each transaction was on disk: when the first sync ended that began after its bytes had been written. */
-function readLogWrites(calls: readonly SystemCall[], headers: Map<string, LogHeader>, folder: string) {
+/** The files that a process has open and whose every write is synced before it comes back. */
+async function openWithSync(pid: number): Promise<Set<string>> {
+  const paths = new Set<string>();
+  for (const fd of await readdir(`/proc/${pid}/fd`)) {
+    const [path, facts] = await Promise.all([
+      readlink(`/proc/${pid}/fd/${fd}`),
+      readFile(`/proc/${pid}/fdinfo/${fd}`, 'utf8'),
+    ]).catch(() => ['', '']); // Closed meanwhile.
+    const flags = Number.parseInt(/^flags:\s+([0-7]+)/m.exec(facts)?.[1] ?? '0', 8);
+    if (flags & constants.O_DSYNC) paths.add(path);
+  }
+  return paths;
+}
+
+interface LogFiles {
+  readonly headers: Map<string, LogHeader>;
+  /** Those whose every write is synced before it comes back. */
+  readonly syncing: Set<string>;
+}
+
+/**
+ * When each transaction was on disk: when the write of its bytes ended, in a file that syncs writes, or else when the
+ * first sync ended that began after that.
+ */
+function readLogWrites(calls: readonly SystemCall[], { headers, syncing }: LogFiles, folder: string) {
   const syncedAt = new Map<bigint, number>();
   let logCount = 0;
   for (const call of calls) {
@@ -102,24 +127,32 @@ function readLogWrites(calls: readonly SystemCall[], headers: Map<string, LogHea
     if (!header) {
       logCount++;
       headers.set(call.target, decodeLogHeader(call.target, bytes)!);
-      expectNameSynced(calls, call, folder);
+      const made = expectNameSynced(calls, call, folder);
+      if (/\bO_DSYNC\b/.test(made.args)) syncing.add(call.target);
       continue;
     }
-    const sync = calls.find(
-      ({ name, target, beganAt }) =>
-        name === 'fdatasync' && target === call.target && beganAt > call.endedAt!,
-    );
     const content = Buffer.concat([Buffer.alloc(LOG_HEADER_BYTES), bytes]);
+    const sync = syncing.has(call.target)
+      ? { ...call, done: call.result === String(bytes.byteLength) }
+      : syncAfter(calls, call);
     decodeLog(call.target, content, header, ({ zxid }) => {
-      expect(sync?.result, `transaction ${zxid} is synced`).toBe('0');
+      expect(sync?.done, `transaction ${zxid} is synced`).toBe(true);
       syncedAt.set(zxid, sync!.endedAt!);
     });
   }
   return { syncedAt, logCount };
 }
 
-/** Between the making of a file and the first write to it, its name was synced. */
-function expectNameSynced(calls: readonly SystemCall[], firstWrite: SystemCall, folder: string): void {
+function syncAfter(calls: readonly SystemCall[], write: SystemCall) {
+  const sync = calls.find(
+    ({ name, target, beganAt }) =>
+      name === 'fdatasync' && target === write.target && beganAt > write.endedAt!,
+  );
+  return sync && { ...sync, done: sync.result === '0' };
+}
+
+/** Between the making of a file, which is returned, and the first write to it, its name was synced. */
+function expectNameSynced(calls: readonly SystemCall[], firstWrite: SystemCall, folder: string): SystemCall {
   const made = calls.find(
     ({ name, strings }) => name === 'openat' && strings.some((path) => path.toString() === firstWrite.target),
   )!;
@@ -132,6 +165,7 @@ function expectNameSynced(calls: readonly SystemCall[], firstWrite: SystemCall, 
       result === '0',
   );
   expect(synced, `the name of ${firstWrite.target}`).toBe(true);
+  return made;
 }
 
 /** No frame shows a transaction, by its number, that was not on disk when it was sent. */

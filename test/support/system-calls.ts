@@ -11,7 +11,9 @@ export interface SystemCall {
   readonly name: string;
   /** What the descriptor stands for: a file's path, or `socket:[…]`. */
   readonly target: string;
-  /** The strings given to it: bytes to write, paths. */
+  /** All that was given to it, as strace prints it. */
+  readonly args: string;
+  /** The strings among that: bytes to write, paths. */
   readonly strings: readonly Buffer[];
   readonly beganAt: number;
   /** Undefined for a call that had not come back at the end. */
@@ -96,6 +98,7 @@ function parse(text: string): SystemCall[] {
     const [, thread, name, args, result] = begun as unknown as [string, string, string, string, string?];
     const call: SystemCall = {
       name,
+      args,
       target: plain(/^\d+<([^>]*)>/.exec(args)?.[1] ?? '').toString(),
       strings: Array.from(args.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g), ([, hex]) => plain(hex!)),
       beganAt: at,

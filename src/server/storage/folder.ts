@@ -4,6 +4,13 @@ export interface AppendFile {
   write(bytes: Buffer, at: number): Promise<void>;
   /** Resolves when everything written is on disk. */
   sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A log that is being written. */
+export interface LogFile {
+  /** Writes at this offset, which is not behind the end of the file; resolves when these bytes are on disk. */
+  write(bytes: Buffer, at: number): Promise<void>;
   /** Cuts the file to its first `bytes` bytes, without waiting for the disk. */
   cut(bytes: number): Promise<void>;
   close(): Promise<void>;
@@ -17,6 +24,8 @@ export interface Folder {
   read(name: string): Promise<Buffer>;
   /** Makes a new file; that it is there is on disk when this resolves. Fails if it exists. */
   create(name: string): Promise<AppendFile>;
+  /** As `create`, for a file whose every write is synced. */
+  createLog(name: string): Promise<LogFile>;
   /** Cuts a file to its first `bytes` bytes; those, and that it has no more, are on disk when this resolves. */
   truncate(name: string, bytes: number): Promise<void>;
   /** Gives a file another name, replacing what had it, on disk. */

@@ -1,7 +1,7 @@
 import { checksum } from '../../base/hash.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { JuteReader } from '../../protocol/jute-reader.ts';
-import { JuteWriter } from '../../protocol/jute-writer.ts';
+import type { JuteWriter } from '../../protocol/jute-writer.ts';
 import { buffer, type Codec, int, long, record, ustring, vector } from '../../protocol/record.ts';
 import { Acl } from '../../protocol/records.ts';
 import type { TreeChange } from '../data-tree.ts';
@@ -117,17 +117,18 @@ export function decodeLogHeader(file: string, content: Buffer): LogHeader | unde
   throw new CorruptLogError(file, 0, 'it is not a log, or its header is damaged');
 }
 
-/** The first of these transactions, as many as make a batch, to be appended. */
+/** The first of these transactions, as many as make a batch, to be appended: good until `out` is used again. */
 export function encodeBatch(
   transactions: readonly Transaction[],
   seed: number,
+  out: JuteWriter,
 ): { readonly bytes: Buffer; readonly count: number } {
-  const out = new JuteWriter();
+  out.clear();
   for (let word = 0; word < (BATCH_HEADER_BYTES + COUNT_BYTES) / 4; word++) out.int(0); // Filled in below.
   let count = 0;
   while (count < transactions.length && out.byteLength < BATCH_BYTES_MAX)
     TransactionCodec.write(out, transactions[count++]!);
-  const bytes = out.take();
+  const bytes = out.peek();
   const payload = bytes.subarray(BATCH_HEADER_BYTES);
   payload.writeInt32BE(count, 0);
   bytes.writeInt32BE(payload.byteLength, 0);

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
+import { JuteWriter } from '../../protocol/jute-writer.ts';
 import type { Transaction } from '../transaction.ts';
-import type { AppendFile, Folder } from './folder.ts';
+import type { Folder, LogFile } from './folder.ts';
 import { encodeBatch, encodeLogHeader, LOG_HEADER_BYTES, type LogHeader } from './log-format.ts';
 
 /** How far ahead of itself a log is filled with zeros. */
@@ -20,13 +21,15 @@ export class OpenLog {
   /** How long it is without the zeros, as far as it is known to be on disk. */
   bytes = LOG_HEADER_BYTES;
   readonly #folder: Folder;
-  readonly #file: AppendFile;
+  readonly #file: LogFile;
   readonly #seed: number;
   readonly #zeros: Buffer;
+  /** Where batches are made, one after the other: the next is begun when the one before it is on disk. */
+  readonly #out = new JuteWriter();
   /** Up to where the file has been filled, or would have been if there were room. */
   #filledBytes = LOG_HEADER_BYTES;
 
-  private constructor(folder: Folder, file: AppendFile, seed: number, zeros: Buffer) {
+  private constructor(folder: Folder, file: LogFile, seed: number, zeros: Buffer) {
     this.#folder = folder;
     this.#file = file;
     this.#seed = seed;
@@ -35,10 +38,9 @@ export class OpenLog {
 
   /** `aheadBytes`: how many zeros there should be, within reason. */
   static async create(folder: Folder, name: string, header: LogHeader, aheadBytes: number): Promise<OpenLog> {
-    const file = await folder.create(name);
+    const file = await folder.createLog(name);
     try {
       await file.write(encodeLogHeader(header), 0);
-      await file.sync();
     } catch (error) {
       // It holds nothing, and would be in the way of nothing; but there would be one more with each attempt.
       await file.close().catch(() => {});
@@ -53,20 +55,21 @@ export class OpenLog {
     transactions: readonly Transaction[],
     clock: Clock,
   ): Promise<{ readonly count: number; readonly syncMs: number }> {
-    const { bytes, count } = encodeBatch(transactions, this.#seed);
+    const { bytes, count } = encodeBatch(transactions, this.#seed, this.#out);
     const end = this.bytes + bytes.byteLength;
-    if (end <= this.#filledBytes) {
-      await this.#file.write(bytes, this.bytes);
-    } else {
-      // A disk that is almost full has no room ahead; what is left of it is for transactions.
-      const room = (await this.#folder.freeBytes()) >= ROOM_BYTES_MIN;
-      await this.#file.write(room ? Buffer.concat([bytes, this.#zeros]) : bytes, this.bytes);
-      this.#filledBytes = end + this.#zeros.byteLength;
-    }
+    const filled = end <= this.#filledBytes;
+    const written = filled ? bytes : await this.#withZeros(bytes);
     const startedAtMs = clock.nowMs();
-    await this.#file.sync();
+    await this.#file.write(written, this.bytes);
+    if (!filled) this.#filledBytes = end + this.#zeros.byteLength;
     this.bytes = end;
     return { count, syncMs: clock.nowMs() - startedAtMs };
+  }
+
+  /** A disk that is almost full has no room ahead; what is left of it is for transactions. */
+  async #withZeros(bytes: Buffer): Promise<Buffer> {
+    const room = (await this.#folder.freeBytes()) >= ROOM_BYTES_MIN;
+    return room ? Buffer.concat([bytes, this.#zeros]) : bytes;
   }
 
   /** Leaves off what is not known to be on disk. */

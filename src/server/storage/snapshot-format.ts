@@ -20,6 +20,8 @@ const CHUNK_HEADER_BYTES = 8;
 /** Little enough to be made between two requests without anyone noticing. */
 const CHUNK_NODES_MAX = 200;
 const CHUNK_BYTES_MAX = 128 * 1024;
+/** More lists than this are looked up by what they say, so that looking them up does not keep them all. */
+const ACLS_KEPT_MAX = 1_000;
 const kinds = { sessions: 1, nodes: 2, end: 3 } as const;
 
 export interface SavedSession {
@@ -54,14 +56,20 @@ const Sessions = record({ zxid: long, sessions: vector(Session) });
 const End = record({ nodeCount: int });
 const AclList = vector(Acl);
 
-/** The snapshot in pieces, to be written one after the other with time for others in between. */
+/**
+ * The snapshot in pieces, to be written one after the other with time for others in between. All of them are in the same
+ * buffer: each is used before the next is asked for. What is thrown away here, thousands of times, has to be collected
+ * while clients wait.
+ */
 export function* encodeSnapshot({ zxid, sessions, nodes }: SavedState): Generator<Buffer> {
   yield MAGIC;
-  yield chunk(kinds.sessions, (out) => Sessions.write(out, { zxid, sessions }));
-  const acls = new Map<string, number>();
+  const out = new JuteWriter();
+  const chunk = (kind: number, write: () => void) => encodeChunk(out, kind, write);
+  yield chunk(kinds.sessions, () => Sessions.write(out, { zxid, sessions }));
+  const acls = new AclNumbers();
   const walk = nodes[Symbol.iterator]();
   for (let more = true; more; ) {
-    yield chunk(kinds.nodes, (out) => {
+    yield chunk(kinds.nodes, () => {
       for (let count = 0; count < CHUNK_NODES_MAX && out.byteLength < CHUNK_BYTES_MAX; count++) {
         // Asked for here and nowhere else: what was given out may change as soon as others have their turn.
         const next = walk.next();
@@ -73,7 +81,7 @@ export function* encodeSnapshot({ zxid, sessions, nodes }: SavedState): Generato
       }
     });
   }
-  yield chunk(kinds.end, (out) => End.write(out, { nodeCount: nodes.nodeCount }));
+  yield chunk(kinds.end, () => End.write(out, { nodeCount: nodes.nodeCount }));
 }
 
 /** @throws CorruptLogError unless it is whole. */
@@ -106,12 +114,12 @@ export function decodeSnapshot(file: string, content: Buffer): LoadedState {
   }
 }
 
-function chunk(kind: number, write: (out: JuteWriter) => void): Buffer {
-  const out = new JuteWriter();
+function encodeChunk(out: JuteWriter, kind: number, write: () => void): Buffer {
+  out.clear();
   for (let word = 0; word < CHUNK_HEADER_BYTES / 4; word++) out.int(0); // Filled in below.
   out.int(kind);
-  write(out);
-  const bytes = out.take();
+  write();
+  const bytes = out.peek();
   bytes.writeInt32BE(bytes.byteLength - CHUNK_HEADER_BYTES, 0);
   bytes.writeUInt32BE(checksum(bytes.subarray(CHUNK_HEADER_BYTES)), 4);
   return bytes;
@@ -129,25 +137,44 @@ function payloadAt(content: Buffer, at: number): Buffer | undefined {
 // A node is written out by hand, since there may be a million of them. Most share a few access lists: each of those is
 // numbered, and written where its number is used first.
 
-function writeNode(out: JuteWriter, path: string, node: TreeNode, acls: Map<string, number>): void {
+class AclNumbers {
+  /** The same list is mostly the same object, and then need not be spelled out to be found. */
+  readonly #byList = new Map<readonly Acl[], number>();
+  readonly #byText = new Map<string, number>();
+
+  write(out: JuteWriter, acl: readonly Acl[]): void {
+    let number = this.#byList.get(acl);
+    if (number === undefined) {
+      const text = JSON.stringify(acl);
+      number = this.#byText.get(text) ?? this.#byText.size;
+      const isNew = number === this.#byText.size;
+      this.#byText.set(text, number);
+      if (this.#byList.size < ACLS_KEPT_MAX) this.#byList.set(acl, number);
+      out.int(number);
+      if (isNew) AclList.write(out, acl);
+    } else out.int(number);
+  }
+}
+
+function writeNode(out: JuteWriter, path: string, node: TreeNode, acls: AclNumbers): void {
   out.ustring(path);
   out.buffer(node.data);
-  const key = JSON.stringify(node.acl);
-  const number = acls.get(key);
-  out.int(number ?? acls.size);
-  if (number === undefined) {
-    acls.set(key, acls.size);
-    AclList.write(out, node.acl);
-  }
+  acls.write(out, node.acl);
   out.long(node.czxid);
   out.long(node.mzxid);
   out.long(node.pzxid);
-  out.long(BigInt(node.ctimeMs));
-  out.long(BigInt(node.mtimeMs));
+  writeTime(out, node.ctimeMs);
+  writeTime(out, node.mtimeMs);
   out.int(node.version);
   out.int(node.createCount);
   out.int(node.aversion);
   out.long(node.owner);
+}
+
+/** As `long` would write it, without making a bigint of it. */
+function writeTime(out: JuteWriter, timeMs: number): void {
+  out.int(Math.floor(timeMs / 2 ** 32));
+  out.int(timeMs | 0);
 }
 
 function readNode(input: JuteReader, nodes: Map<string, TreeNode>, acls: (readonly Acl[])[]): void {

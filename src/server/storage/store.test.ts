@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { seededRandom } from '../../base/random.ts';
+import { JuteWriter } from '../../protocol/jute-writer.ts';
 import { SimulatedFolder } from '../../testing/simulated-folder.ts';
 import { CorruptLogError, decodeLog, encodeBatch, encodeLogHeader, LOG_HEADER_BYTES } from './log-format.ts';
 import { OPEN_ACL, open } from './store.test-data.ts';
@@ -106,10 +107,11 @@ describe('a log', { timeout: 60_000 }, () => {
       const data = encodeBatch(
         [{ ...moment, kind: 'close-session', sessionId: 1n, changes: [] }],
         forgedSeed,
+        new JuteWriter(),
       ).bytes;
       const changes = [{ kind: 'create', path: '/a', data, acl: OPEN_ACL, owner: 0n }] as const;
       const header = { base: 0n, seed: 1 };
-      const batch = encodeBatch([{ ...moment, kind: 'tree', changes }], header.seed).bytes;
+      const batch = encodeBatch([{ ...moment, kind: 'tree', changes }], header.seed, new JuteWriter()).bytes;
       batch[0]! ^= 1; // Torn by a power cut.
       const content = Buffer.concat([encodeLogHeader(header), batch]);
       return () => decodeLog('log', content, header, () => {});
