@@ -16,6 +16,7 @@ import type {
   QueueEntry,
   QueueView,
 } from './lock-queue.ts';
+import { watchForOthers } from './others-watch.ts';
 import type { QueueStore } from './queue-store.ts';
 import {
   deleteForSure,
@@ -114,10 +115,13 @@ export class ZooKeeperPlace implements Place {
     this.#listening = told;
     const aheadPath = `${queue.path}/${to.name}`;
     const batonPath = this.#batonOf(to);
-    const onAhead = ({ type }: WatchEvent) => {
-      if (type !== 'session-lost') told.resolve('gone');
-    };
     let watched = false;
+    let absent = false;
+    const onAhead = ({ type }: WatchEvent) => {
+      // Told before the answer, by the very request that would have told of the own node first: what that says is known then.
+      if (type === 'node-deleted' && !watched) absent = true;
+      else if (type !== 'session-lost') told.resolve('gone');
+    };
     let strayed = false;
     const onBaton = ({ type }: WatchEvent) => {
       if (type !== 'node-created') return;
@@ -133,6 +137,7 @@ export class ZooKeeperPlace implements Place {
     watching.then(
       () => {
         watched = true;
+        if (absent) told.resolve(this.#evicted ? 'gone' : 'absent');
       },
       (error) => {
         if (isInterrupted(error)) told.resolve('gone');
@@ -261,6 +266,13 @@ export class ZooKeeperPlace implements Place {
     const { queue, session } = this.#facts;
     const [stat] = await Promise.all([zk.exists(queue.path, { session }), this.#watchSelf()]);
     return (stat?.numChildren ?? 0) > 1;
+  }
+
+  async watchForOthers(told: () => void): Promise<void> {
+    const { queue, session } = this.#facts;
+    const isLeft = () => this.#leaving !== undefined;
+    const watching = { folder: queue.path, self: this.entry.name, session, isLeft, told };
+    await Promise.all([watchForOthers(this.#store.zk, watching), this.#watchSelf()]);
   }
 
   async hold(): Promise<HoldOnPlace> {
