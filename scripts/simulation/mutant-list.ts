@@ -299,7 +299,7 @@ export const mutants: readonly Mutant[] = [
       [
         SHARED_PLACE,
         'if (this.#over || this.#ending || this.#grant.hold.remainingMs() <= 0) return false;',
-        '',
+        'if (this.#over || this.#ending) return false;',
       ],
       [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
       [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],

@@ -93,9 +93,20 @@ describe('a place that tasks share', () => {
     expect(place.next()).toBe('wait');
     await watching;
     expect(place.next()).toBe('enter');
+    await scene.newcomer();
     await section(place);
+    await section(place); // Those that were none after all do not count.
+    expect(place.next()).toBe('leave');
+  });
+
+  test('is passed on to nobody after its node was removed, though it might be while others wait', async () => {
+    const scene = new Scene();
+    const place = await scene.place(HAND_OFF);
     await section(place);
-    expect(place.next()).toBe('enter');
+    await place.watch();
+    scene.store.remove(FOLDER, scene.names()[0]!);
+    await undefined;
+    expect(place.next()).toBe('leave');
   });
 
   test('is passed on for so long while others wait', async () => {

@@ -74,7 +74,7 @@ function planLocks(dice: Dice, workload: Workload): PlannedLock[] {
     case 'simple':
       return [{ name: 'x', recipe: 'simple' }];
     case 'cached':
-      return [{ name: 'm', recipe: 'mutex', sharing: { cache: { idleMs: dice.pick([300, 2_000]) } } }];
+      return [{ name: 'm', recipe: 'mutex', sharing: { cache: { idleMs: dice.pick([300, 10_000]) } } }];
     case 'hand-off':
       return [{ name: 'm', recipe: 'mutex', sharing: planHandOff(dice) }];
     case 'mixed':
