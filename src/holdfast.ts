@@ -29,6 +29,7 @@ export {
 export { type FencingToken, type LockEvents, LockLease } from './locks/lock-lease.ts';
 export { MultiLock } from './locks/multi-lock.ts';
 export { Mutex } from './locks/mutex.ts';
+export type { MutexOptions } from './locks/mutex-options.ts';
 export type { Owner, OwnerFacts } from './locks/owner.ts';
 export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/read-write-lock.ts';
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';

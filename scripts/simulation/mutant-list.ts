@@ -39,6 +39,7 @@ const LOCK = 'locks/lock.ts';
 const TURN = 'locks/turn.ts';
 const SIMPLE = 'locks/simple-lock.ts';
 const MULTI = 'locks/multi-lock.ts';
+const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
   mutant('a create whose answer was lost is made again without looking (zktools 2, Accumulo 1086)', [
@@ -274,4 +275,50 @@ export const mutants: readonly Mutant[] = [
     'const removed = this.tree.ephemeralsOf(session.id).map((path)',
     'const removed = this.tree.ephemeralsOf(session.id).slice(1).map((path)',
   ]),
+  of(
+    'hand-off',
+    mutant('tasks that share a node pass it on for as long as any of them waits', [
+      SHARED_PLACE,
+      "if (this.#others === 'none') return 'enter';",
+      "if (this.#others !== 'unknown') return 'enter';",
+    ]),
+  ),
+  of(
+    'hand-off',
+    mutant('holds of one node are not told apart', [
+      SHARED_PLACE,
+      'this.#sectionCount++, this.#watched',
+      '(this.#sectionCount++, 0), this.#watched',
+    ]),
+  ),
+  of(
+    'cached',
+    mutant('a lock that is kept does not look out for others', [
+      'queue/others-watch.ts',
+      "if (type !== 'session-lost') told();",
+      '',
+    ]),
+  ),
+  of(
+    'cached',
+    mutant('a lock that is kept is entered beside the task that is in it', [
+      'locks/shared-mutex.ts',
+      'if (place && !place.isEntered && this.#tasks.length === 0 &&',
+      'if (place && this.#tasks.length === 0 &&',
+    ]),
+  ),
+  of(
+    'cached',
+    mutant(
+      'a lock that is kept is granted without a look at its lease',
+      [
+        SHARED_PLACE,
+        'if (this.#over || this.#ending || this.#grant.hold.remainingMs() <= 0) return false;',
+        'if (this.#over || this.#ending) return false;',
+      ],
+      [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
+      [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
+      [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+    ),
+  ),
 ];

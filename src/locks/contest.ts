@@ -99,9 +99,11 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     const baton = turn.baton || lockDelay !== undefined;
     countRoundTrip(contest);
     const departure = await place.listen(turn.for, { baton, ...(giveUp && { signal: giveUp }) });
-    vanished = departure === 'gone';
+    vanished = departure !== 'released';
     // A server that ends the session says first that the node is gone: looking tells that from a removal by hand.
     if (departure === 'released' && turn.baton && !place.evicted) break;
+    // The only one ahead had gone while the own entry was there: the look has been taken.
+    if (departure === 'absent' && turn.ahead === 1 && rule.lastInLast && !place.evicted) break;
     view = await orAbort(place.view(), giveUp);
     countRoundTrip(contest);
   }

@@ -6,12 +6,16 @@ import { passesBaton } from './turn.ts';
 /** What a contest for a lock ends with: what is held, and how to let go of it. */
 export interface Grant {
   readonly token: bigint;
+  /** Which of the holds that share this token; 0 if left out. */
+  readonly section?: number;
   readonly hold: HoldOnPlace;
   /** The nodes whose existence is the lock. */
   readonly paths: readonly string[];
   readonly bound: { readonly session?: Session };
   /** Whether anyone else has been seen in the queue. */
   readonly contended: boolean;
+  /** The node is watched already: there is no need to begin with it. */
+  readonly watched?: boolean;
   attend(events: PlaceEvents): void;
   /** Where it is one. */
   readonly place?: Place;

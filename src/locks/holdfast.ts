@@ -19,9 +19,11 @@ import type { LockContext } from './lock-context.ts';
 import { checkName } from './lock-name.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
+import { describePolicy, isSamePolicy, type MutexOptions, readMutexOptions } from './mutex-options.ts';
 import { ownerEncoder } from './owner.ts';
 import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
+import { SharedMutex } from './shared-mutex.ts';
 import { SimpleLock } from './simple-lock.ts';
 import { LockManager } from './web-locks.ts';
 
@@ -137,9 +139,23 @@ export class Holdfast implements AsyncDisposable {
     return this.#context.root;
   }
 
-  /** A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. */
-  mutex(name: string): Mutex {
-    return this.#lock('mutex', name, () => new Mutex(this.#context, name));
+  /**
+   * A fair, exclusive, re-entrant lock; Curator's `InterProcessMutex`. With `cache` or `handOff` the tasks of this
+   * connection share one place in its queue.
+   *
+   * @throws RangeError if it has other options in this connection already.
+   */
+  mutex(name: string, options: MutexOptions = {}): Mutex {
+    const policy = readMutexOptions(options);
+    const mutex = this.#lock('mutex', name, () =>
+      policy ? new SharedMutex(this.#context, name, policy) : new Mutex(this.#context, name),
+    );
+    if (!isSamePolicy(mutex.policy, policy)) {
+      throw new RangeError(
+        `options: ${describePolicy(policy)} given; mutex ${name} has ${describePolicy(mutex.policy)} in this connection`,
+      );
+    }
+    return mutex;
   }
 
   /** Readers share, writers exclude; Curator's `InterProcessReadWriteLock`. */

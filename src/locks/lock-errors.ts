@@ -106,11 +106,23 @@ export class StaleTokenError extends ZkError {
   readonly outcome = 'not-applied';
   readonly token: bigint;
   readonly highest: bigint;
+  /** What tells holds of one token apart; 0 where nothing was said of it. */
+  readonly section: number;
+  readonly highestSection: number;
 
-  constructor(token: bigint, highest: bigint) {
-    super(`token ${token} is stale: ${highest} has been admitted`);
+  constructor(
+    token: bigint,
+    highest: bigint,
+    sections: { readonly section?: number; readonly highestSection?: number } = {},
+  ) {
+    const { section = 0, highestSection = 0 } = sections;
+    const [stale, admitted] =
+      token === highest ? [`${token}.${section}`, `${highest}.${highestSection}`] : [token, highest];
+    super(`token ${stale} is stale: ${admitted} has been admitted`);
     this.token = token;
     this.highest = highest;
+    this.section = section;
+    this.highestSection = highestSection;
   }
 }
 

@@ -34,6 +34,7 @@ const LASTING_MS = 100;
 export class Holding {
   readonly lockName: string;
   readonly token: FencingToken;
+  readonly section: number;
   readonly #context: LockContext;
   readonly #grant: Grant;
   readonly #events: Emitter<LockEvents>;
@@ -67,11 +68,13 @@ export class Holding {
     this.#onEnd = lock.onEnd ?? (() => {});
     this.lockName = lock.name;
     this.token = grant.token as FencingToken;
+    this.section = grant.section ?? 0;
     this.#contended = grant.contended;
     this.#use = lock.use;
     this.#grantedAtMs = context.clock.nowMs();
     grant.hold.onEnded((cause) => this.#lose(new LockLostError(this.lockName, cause.message, { cause })));
-    this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
+    if (!grant.watched)
+      this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
     grant.attend({
       evicted: () => this.#lose(new LockLostError(this.lockName, 'its node was removed by someone else')),
       revoked: () => this.#revoke(),
@@ -231,6 +234,14 @@ export class LockLease implements AsyncDisposable {
   /** The fencing token: the number of the transaction that made this contender. The same when re-entered. */
   get token(): FencingToken {
     return this.#holding.token;
+  }
+
+  /**
+   * Which of the holds of one token this is, from 0. Always 0, but for a mutex with `cache` or `handOff`, whose tasks
+   * hold one node after the other: what orders all grants there is the token, and then this.
+   */
+  get section(): number {
+    return this.#holding.section;
   }
 
   get lockName(): string {

@@ -1,5 +1,6 @@
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { LockContext } from './lock-context.ts';
+import type { SharingPolicy } from './mutex-options.ts';
 import { QueueLock } from './queue-lock.ts';
 import { exclusive } from './turn.ts';
 
@@ -17,9 +18,13 @@ export class Mutex extends QueueLock {
   /** @internal */
   protected readonly usedAs = 'mutex';
 
+  /** How tasks of this process share their place in the queue, if they do. @internal */
+  readonly policy: SharingPolicy | undefined;
+
   /** @internal */
-  constructor(context: LockContext, name: string) {
+  constructor(context: LockContext, name: string, policy?: SharingPolicy) {
     const queue = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
     super(context, name, { queue, role: 'exclusive', rule: exclusive });
+    this.policy = policy;
   }
 }

@@ -4,6 +4,8 @@ import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 export interface TurnRule {
   readonly roles: readonly EntryRole[];
   blockedBy(earlier: QueueEntry): boolean;
+  /** Nobody can come in ahead of an entry that is there: those ahead of it only become fewer. */
+  readonly lastInLast?: true;
 }
 
 /** Whose turn it is, from one contender's view. */
@@ -13,8 +15,8 @@ export type Turn =
   /** `baton`: the one waited for holds alone when it holds, so its release is a grant. `ahead` counts all before us. */
   | { readonly kind: 'wait'; readonly for: QueueEntry; readonly baton: boolean; readonly ahead: number };
 
-export const exclusive: TurnRule = { roles: ['exclusive'], blockedBy: () => true };
-export const leading: TurnRule = { roles: ['leader'], blockedBy: () => true };
+export const exclusive: TurnRule = { roles: ['exclusive'], blockedBy: () => true, lastInLast: true };
+export const leading: TurnRule = { roles: ['leader'], blockedBy: () => true, lastInLast: true };
 
 const ofReadersAndWriters: readonly EntryRole[] = ['read', 'write', 'upgradable', 'upgraded'];
 const isWriter = ({ role }: QueueEntry) => role === 'write' || role === 'upgraded';

@@ -11,6 +11,7 @@ const GATHERED_MAX = 300;
 interface Gathering {
   sinceZxid: bigint;
   readonly watches: Watches[number][];
+  readonly onSet: (() => void)[];
   readonly set: Promise<bigint>;
 }
 
@@ -29,14 +30,15 @@ export class GatheredWatches {
 
   /**
    * Resolves when they are set, with the transaction from which on changes are told: `sinceZxid`, or a later one. That
-   * a node is not there is told in any case.
+   * a node is not there is told in any case. `onSet` is called before anything is told that happens after that.
    */
-  set(sinceZxid: bigint, watches: Watches): Promise<bigint> {
+  set(sinceZxid: bigint, watches: Watches, onSet: () => void): Promise<bigint> {
     if (this.#gathering && this.#gathering.watches.length + watches.length > GATHERED_MAX)
       this.#gathering = undefined;
     this.#gathering ??= this.#gather();
     const gathering = this.#gathering;
     gathering.watches.push(...watches);
+    gathering.onSet.push(onSet);
     // An earlier one would tell of nodes that were made since as of changed ones.
     if (sinceZxid > gathering.sinceZxid) gathering.sinceZxid = sinceZxid;
     return gathering.set;
@@ -48,10 +50,15 @@ export class GatheredWatches {
         if (this.#gathering === gathering) this.#gathering = undefined;
         const { sinceZxid, watches } = gathering;
         const session = this.#session;
-        this.#zk.watchSince(sinceZxid, watches, { session }).then(() => resolve(sinceZxid), reject);
+        // In the first reaction to the answer: later ones come behind what the server says next.
+        const onAnswer = () => {
+          for (const onSet of gathering.onSet) onSet();
+          resolve(sinceZxid);
+        };
+        this.#zk.watchSince(sinceZxid, watches, { session }).then(onAnswer, reject);
       });
     });
-    const gathering: Gathering = { sinceZxid: 0n, watches: [], set };
+    const gathering: Gathering = { sinceZxid: 0n, watches: [], onSet: [], set };
     return gathering;
   }
 }

@@ -35,8 +35,11 @@ export interface QueueView {
   readonly foreign: readonly string[];
 }
 
-/** How an entry that was listened to went. */
-export type Departure = 'released' | 'gone';
+/**
+ * How an entry that was listened to went. `absent`: it was not there any more when listening began, at a moment at which
+ * the own entry was.
+ */
+export type Departure = 'released' | 'gone' | 'absent';
 
 /** What happens to a place from outside. */
 export interface PlaceEvents {
@@ -90,6 +93,11 @@ export interface Place {
   attend(events: PlaceEvents): void;
   /** Watches the own entry, if that is not done yet; resolves with whether others are in the queue. */
   watchSelf(): Promise<boolean>;
+  /**
+   * Watches the own entry and the queue: `told` is called as soon as anybody else is in it, once or more. Resolves when
+   * nobody could come unnoticed. For one who holds, and only once for each place.
+   */
+  watchForOthers(told: () => void): Promise<void>;
   /** A hold that has been confirmed by the store's authority, or a rejection if the place is lost. */
   hold(): Promise<HoldOnPlace>;
   /** Removes the entry; resolves when that is certain. Repeats by itself over lost connections; idempotent. */

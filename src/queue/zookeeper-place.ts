@@ -19,6 +19,7 @@ import type {
   QueueView,
 } from './lock-queue.ts';
 import type { Follower } from './neighbours.ts';
+import { watchForOthers } from './others-watch.ts';
 import type { QueueStore } from './queue-store.ts';
 import {
   deleteForSure,
@@ -119,17 +120,20 @@ export class ZooKeeperPlace implements Place {
     to: QueueEntry,
     { baton, signal }: { readonly baton: boolean; readonly signal?: AbortSignal },
   ): Promise<Departure> {
-    if (this.#leaving !== undefined) return 'gone'; // Whoever left has nobody to wait for, and nothing to leave behind.
+    if (this.#leaving !== undefined || this.#evicted) return 'gone'; // Whoever left has nobody to wait for, and nothing to leave behind.
     const { queue, session } = this.#facts;
     const told = deferred<Departure>();
     told.promise.catch(() => {});
     this.#listening = told;
     const aheadPath = `${queue.path}/${to.name}`;
     const batonPath = this.#batonOf(to);
-    const onAhead = ({ type }: WatchEvent) => {
-      if (type !== 'session-lost') told.resolve('gone');
-    };
     let watched = false;
+    let absent = false;
+    const onAhead = ({ type }: WatchEvent) => {
+      // Told before the answer, by the very request that would have told of the own node first: what that says is known then.
+      if (type === 'node-deleted' && !watched) absent = true;
+      else if (type !== 'session-lost') told.resolve('gone');
+    };
     let strayed = false;
     const onBaton = ({ type }: WatchEvent) => {
       if (type !== 'node-created') return;
@@ -141,19 +145,18 @@ export class ZooKeeperPlace implements Place {
     let watching: Promise<void> | undefined;
     const watch = () => {
       if (watching !== undefined) return;
-      watching = this.#watch([
-        { kind: 'data', path: aheadPath, listener: onAhead },
-        ...(baton && !following ? [{ kind: 'exists' as const, path: batonPath, listener: onBaton }] : []),
-      ]);
-      watching.then(
-        () => {
-          watched = true;
-        },
-        (error) => {
-          if (isInterrupted(error)) told.resolve('gone');
-          else told.reject(error);
-        },
-      );
+      const watches = [
+        { kind: 'data', path: aheadPath, listener: onAhead } as const,
+        ...(baton && !following ? [{ kind: 'exists', path: batonPath, listener: onBaton } as const] : []),
+      ];
+      watching = this.#watch(watches, () => {
+        watched = true;
+        if (absent) told.resolve(this.#evicted ? 'gone' : 'absent');
+      });
+      watching.catch((error) => {
+        if (isInterrupted(error)) told.resolve('gone');
+        else told.reject(error);
+      });
     };
     const following = baton ? this.#follow(to, told, watch) : undefined;
     if (!following) watch();
@@ -307,6 +310,13 @@ export class ZooKeeperPlace implements Place {
     return (stat?.numChildren ?? 0) > 1;
   }
 
+  async watchForOthers(told: () => void): Promise<void> {
+    const { queue, session } = this.#facts;
+    const isLeft = () => this.#leaving !== undefined;
+    const watching = { folder: queue.path, self: this.entry.name, session, isLeft, told };
+    await Promise.all([watchForOthers(this.#store.zk, watching), this.#watchSelf()]);
+  }
+
   async hold(): Promise<HoldOnPlace> {
     const { zk } = this.#store;
     const { session } = this.#facts;
@@ -425,11 +435,13 @@ export class ZooKeeperPlace implements Place {
    * Sets watches by one request, and with the first of them the one on the own node: that it is gone is told at once.
    * What was done to another node before now is not of interest.
    */
-  #watch(watches: Parameters<ZooKeeper['watchSince']>[1]): Promise<void> {
+  #watch(watches: Parameters<ZooKeeper['watchSince']>[1], onSet: () => void): Promise<void> {
     const { session, since = this.token } = this.#facts;
-    if (this.#selfWatch !== undefined) return this.#watches.set(session.lastZxid, watches).then(() => {});
+    if (this.#selfWatch !== undefined) {
+      return this.#watches.set(session.lastZxid, watches, onSet).then(() => {});
+    }
     const self = { kind: 'data', path: this.path, listener: this.#onSelf } as const;
-    const watching = this.#watches.set(since, [self, ...watches]).then((from) => {
+    const watching = this.#watches.set(since, [self, ...watches], onSet).then((from) => {
       this.#changedUnseen = from > since;
     });
     this.#selfWatch = watching.catch((error) => {

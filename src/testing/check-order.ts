@@ -27,12 +27,13 @@ function wasAlive({ granted }: GrantedAttempt, { removed }: LockFacts): boolean 
 }
 
 function duplicates(name: string, grants: readonly GrantedAttempt[]): Violation[] {
-  const byToken = new Map<bigint, GrantedAttempt>();
+  const byToken = new Map<string, GrantedAttempt>();
   const violations: Violation[] = [];
   for (const grant of grants) {
-    const other = byToken.get(grant.granted.token);
+    const { token, section = 0 } = grant.granted;
+    const other = byToken.get(`${token}.${section}`);
     if (other) violations.push(between('L2', name, other, grant, 'has the token of'));
-    else byToken.set(grant.granted.token, grant);
+    else byToken.set(`${token}.${section}`, grant);
   }
   return violations;
 }
@@ -46,7 +47,7 @@ function askedAfterGrant(name: string, grants: readonly GrantedAttempt[]): Viola
     for (; next < grants.length && grants[next]!.granted.atMs < grant.asked.atMs; next++) {
       largest = larger(largest, grants[next]!);
     }
-    if (largest && largest.granted.token > grant.granted.token) {
+    if (largest && isLater(largest, grant)) {
       violations.push(between('L2', name, largest, grant, 'asked later and has a smaller token than'));
     }
   }
@@ -61,7 +62,7 @@ function outOfTurn(name: string, lock: LockFacts, grants: readonly GrantedAttemp
   for (const grant of grants) {
     const reader = grant.asked.mode === 'read';
     const overtaker = [largestOther, reader ? undefined : largestReader].find(
-      (other) => other && other.granted.token > grant.granted.token,
+      (other) => other && isLater(other, grant),
     );
     if (overtaker) violations.push(overtaken(name, lock, overtaker, grant));
     if (reader) {
@@ -85,7 +86,12 @@ function overtaken(name: string, lock: LockFacts, first: GrantedAttempt, second:
 }
 
 function larger(a: GrantedAttempt | undefined, b: GrantedAttempt): GrantedAttempt {
-  return a && a.granted.token > b.granted.token ? a : b;
+  return a && isLater(a, b) ? a : b;
+}
+
+/** By the token, and among holds of one node by their number. */
+function isLater({ granted: a }: GrantedAttempt, { granted: b }: GrantedAttempt): boolean {
+  return a.token > b.token || (a.token === b.token && (a.section ?? 0) > (b.section ?? 0));
 }
 
 function between(

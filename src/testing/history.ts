@@ -63,6 +63,8 @@ export interface Granted {
   readonly atMs: number;
   readonly attempt: string;
   readonly token: bigint;
+  /** Which of the holds of one token, where tasks of a client share a node; 0 if left out. */
+  readonly section?: number;
   /** The session that holds it; left out where the recorder cannot see it. */
   readonly session?: string;
   /** `atMs` and `remainingMs()`: until then exclusivity is promised, whatever happens. */

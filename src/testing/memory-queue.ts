@@ -227,7 +227,7 @@ class MemoryPlace implements Place {
     const told = deferred<Departure>();
     this.#listening = told;
     const stop = this.#store.listen(this.folder, to.name, { told, baton });
-    if (!stop) return 'gone';
+    if (!stop) return this.#evicted || this.#leaving ? 'gone' : 'absent';
     try {
       return await orAbort(told.promise, this.lost, signal);
     } finally {
@@ -267,6 +267,12 @@ class MemoryPlace implements Place {
 
   async watchSelf(): Promise<boolean> {
     return this.#store.view(this.folder).entries.length > 1;
+  }
+
+  async watchForOthers(told: () => void): Promise<void> {
+    const changed = this.#store.changeOf(this.folder);
+    if ((await this.watchSelf()) || this.#leaving) return told();
+    void changed.then(told);
   }
 
   async hold(): Promise<HoldOnPlace> {

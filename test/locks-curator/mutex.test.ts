@@ -61,6 +61,40 @@ describe.each([
   });
 });
 
+test('a mutex that tasks share is given up for Curator, kept or passed on, and taken again behind it', async () => {
+  await using scene = await Scene.onZooKeeper();
+  const [holdfast, client] = await Promise.all([scene.holdfast(), scene.peer(java)]);
+  const lock = holdfast.mutex('shared', { cache: true, handOff: { grantsMax: 1, ms: 60_000 } });
+  const kept = await lock.acquire();
+  await kept.release();
+  await scene.untilInQueue('/locks/shared', 1);
+  const first = await client.acquire('mutex', '/locks/shared');
+  expect(first.token).toBeGreaterThan(kept.token);
+  expect(await lock.tryAcquire()).toBeNull();
+  const waiting = timed(lock.acquire());
+  await scene.untilInQueue('/locks/shared', 2);
+  const clientLeftNs = await client.release('mutex');
+  const { lease, enteredNs } = await waiting;
+  expect(enteredNs).toBeGreaterThan(clientLeftNs);
+
+  const tasks = [timed(lock.acquire()), timed(lock.acquire())] as const;
+  const ofJava = client.acquire('mutex', '/locks/shared');
+  await scene.untilInQueue('/locks/shared', 2);
+  await holdfast.zk.sync();
+  await lease.release();
+  const passed = await tasks[0]; // Once, while Curator waits.
+  expect([passed.lease.token, passed.lease.section]).toEqual([lease.token, 1]);
+  const leftNs = process.hrtime.bigint();
+  await passed.lease.release();
+  const second = await ofJava;
+  expect(second.enteredNs).toBeGreaterThan(leftNs);
+  const lastLeftNs = await client.release('mutex');
+  const last = await tasks[1];
+  expect(last.enteredNs).toBeGreaterThan(lastLeftNs);
+  expect(last.lease.token).toBeGreaterThan(second.token);
+  await last.lease.release();
+});
+
 test('a namespace of Curator is a folder', async () => {
   await using scene = await Scene.onZooKeeper();
   const [holdfast, client] = await Promise.all([

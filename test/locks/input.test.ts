@@ -68,6 +68,23 @@ const refused: [string, (holdfast: Holdfast) => unknown, unknown, string][] = [
   ['a relative name', (h) => h.mutex('..'), TypeError, 'name ".."'],
   ['a name with a zero', (h) => h.mutex('a\0b'), TypeError, 'name "a'],
   ['a name that is none', (h) => h.mutex(7 as never), TypeError, 'name: number given'],
+  ['a cache that is none', (h) => h.mutex('o', { cache: 1 as never }), TypeError, 'cache: 1 given'],
+  [
+    'too few grants',
+    (h) => h.mutex('o', { handOff: { grantsMax: 0 } }),
+    RangeError,
+    'handOff.grantsMax: 0 given',
+  ],
+  [
+    'a mutex that has other options',
+    (h) => {
+      h.mutex('o', { cache: true });
+      h.mutex('o', { cache: true }); // The same object.
+      h.mutex('o');
+    },
+    RangeError,
+    'neither cache nor handOff given; mutex o has cache of 60000 ms in this connection',
+  ],
   ['a bad name of a read-write lock', (h) => h.readWriteLock('a/b'), TypeError, 'it has a /'],
   ['a bad name of a semaphore', (h) => h.semaphore('', { permits: 1 }), TypeError, 'it is empty'],
   ['a bad name of an election', (h) => h.election('/e'), TypeError, 'it has a /'], // L21

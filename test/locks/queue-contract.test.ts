@@ -125,7 +125,43 @@ describe.each([
     await using world = await start();
     const [first, second] = [await join(world.queue(0)), await join(world.queue(1))];
     await first.place.leave({ baton: true });
+    expect(await second.place.listen(first.place.entry, { baton: true })).toBe('absent');
+  });
+
+  test('says no more than gone to one whose own entry is gone too', async () => {
+    await using world = await start();
+    const [first, second] = [await join(world.queue(0)), await join(world.queue(1))];
+    await world.remove(second.place);
+    await first.place.leave({ baton: true });
     expect(await second.place.listen(first.place.entry, { baton: true })).toBe('gone');
+    expect(second.place.evicted).toBe(true);
+  });
+
+  test('tells a holder of others: of those who are there, and of the first who comes', async () => {
+    await using world = await start();
+    const first = await join(world.queue(0));
+    const told: string[] = [];
+    await first.place.watchForOthers(() => told.push('first'));
+    expect(told).toEqual([]);
+    const second = await join(world.queue(1));
+    await until('the first to be told', () => told.length > 0);
+    await first.place.leave();
+    told.length = 0;
+    const third = await join(world.queue(2));
+    await second.place.watchForOthers(() => told.push('second'));
+    expect(told[0]).toBe('second');
+    await third.place.leave();
+    await second.place.leave();
+  });
+
+  test('tells a holder that is removed while it looks out for others', async () => {
+    await using world = await start();
+    const { place } = await join(world.queue(0));
+    let evicted = false;
+    place.attend({ evicted: () => (evicted = true), revoked: () => {} });
+    await place.watchForOthers(() => {});
+    await world.remove(place);
+    await until('it to be told', () => evicted);
   });
 
   test('gives up listening with the reason of the signal', async () => {

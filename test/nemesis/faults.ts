@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isServerError, type ZooKeeper } from '../../src/zookeeper.ts';
+import { ConnectionLossError, isServerError, type ZooKeeper } from '../../src/zookeeper.ts';
 import { until } from '../support/until.ts';
 import type { ZooKeeperEnsemble } from '../support/zookeeper-ensemble.ts';
 import type { ZooKeeperProcess } from '../support/zookeeper-process.ts';
@@ -140,6 +140,7 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
         return name;
       } catch (error) {
         if (isServerError(error, 'not-empty') || isServerError(error, 'no-node')) return undefined;
+        if (error instanceof ConnectionLossError) return `${name} (perhaps)`;
         throw error;
       }
     });

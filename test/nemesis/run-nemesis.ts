@@ -99,6 +99,8 @@ export async function runNemesis(options: NemesisOptions): Promise<NemesisResult
     await run.end();
   } catch (error) {
     failed(String((error as Error).stack ?? error));
+    // What is still being written cannot be judged.
+    await Promise.all(workers.map((worker) => worker[Symbol.asyncDispose]()));
   }
   const verdicts = await checkFolder(folder);
   if (failures.length > 0 || verdicts.verdict.violations.length > 0) await keepData(ensemble, folder);

@@ -4,6 +4,9 @@ import type { QueueEntry } from '../../queue/lock-queue.ts';
 import type { LockStep } from './scenario.ts';
 import type { World } from './world.ts';
 
+/** When all is well, whoever has been in a queue for this long has been noticed by who holds. */
+const NOTICED_MS = 600;
+
 /** A lease that somebody has in hand. */
 export interface HeldLease {
   readonly attempt: string;
@@ -37,8 +40,13 @@ export class HoldMonitor {
   /** Nodes of those who let go of what they held: a neighbour may be told before they are deleted. */
   readonly #letGo = new Set<string>();
   readonly #permits: ReadonlyMap<string, number>;
-  /** The newest token of each exclusive lock. */
-  readonly #tokens = new Map<string, bigint>();
+  /** The newest token of each exclusive lock, and which of its holds. */
+  readonly #tokens = new Map<string, { readonly token: bigint; readonly section: number }>();
+  /** How often a node that tasks share was passed on although others had waited for long, by its path. */
+  readonly #passCounts = new Map<string, number>();
+  readonly #seenAtMs = new Map<string, number>();
+  /** Nothing goes wrong any more: whoever comes is noticed in time. */
+  healed = false;
 
   constructor(world: World) {
     this.#world = world;
@@ -58,6 +66,7 @@ export class HoldMonitor {
     if (lease.remainingMs() <= 0) this.#fail('L3b', `${held.attempt} was handed a lease that has ended`);
     this.#checkQueue(held);
     this.#checkTokens(held);
+    this.#checkPasses(held);
     this.check();
   }
 
@@ -178,11 +187,43 @@ export class HoldMonitor {
 
   #checkTokens({ lease, locks, mode, attempt }: HeldLease): void {
     if (mode === 'lease' || mode === 'read') return;
+    const { token, section } = lease;
     for (const lock of locks) {
-      const newest = this.#tokens.get(lock) ?? 0n;
-      if (lease.token <= newest)
-        this.#fail('L2', `${attempt} has token ${lease.token} on ${lock}, after ${newest}`);
-      this.#tokens.set(lock, lease.token);
+      const newest = this.#tokens.get(lock);
+      const isLater = !newest || token > newest.token || (token === newest.token && section > newest.section);
+      if (!isLater)
+        this.#fail(
+          'L2',
+          `${attempt} has token ${token}.${section} on ${lock}, after ${newest.token}.${newest.section}`,
+        );
+      this.#tokens.set(lock, { token, section });
+    }
+  }
+
+  /** Tasks of one client pass a lock on no more often than they may while others wait. */
+  #checkPasses({ lease, attempt, locks }: HeldLease): void {
+    const planned = this.#world.scenario.locks.find(({ name }) => name === locks[0]);
+    const tree = this.#world.server?.core.tree;
+    if (!this.healed || !planned?.sharing || !tree) return;
+    const [path] = lease.holding.paths as [string];
+    const folder = path.slice(0, path.lastIndexOf('/'));
+    const { nowMs } = this.#world;
+    let waited = false;
+    for (const name of tree.get(folder)?.children ?? []) {
+      const sinceMs = this.#seenAtMs.get(name) ?? nowMs;
+      this.#seenAtMs.set(name, sinceMs);
+      waited ||= !path.endsWith(name) && nowMs - sinceMs > NOTICED_MS;
+    }
+    if (!waited || lease.section === 0) return;
+    const count = (this.#passCounts.get(path) ?? 0) + 1;
+    this.#passCounts.set(path, count);
+    const { handOff } = planned.sharing;
+    const grantsMax = typeof handOff === 'object' ? handOff.grantsMax! : 0;
+    if (count > grantsMax) {
+      this.#fail(
+        'L6',
+        `${attempt} is the ${count}th to be passed ${planned.name} while others wait; at most ${grantsMax}`,
+      );
     }
   }
 

@@ -1,4 +1,5 @@
 import { seededRandom } from '../../base/random.ts';
+import type { MutexOptions } from '../../locks/mutex-options.ts';
 import { Dice } from './dice.ts';
 import { planFaults } from './plan-faults.ts';
 import { planStep } from './plan-steps.ts';
@@ -22,6 +23,8 @@ export const workloads = [
   'election',
   'simple',
   'mixed',
+  'cached',
+  'hand-off',
 ] as const;
 
 /** The last number that a contender can get, and from where on all get the same. */
@@ -70,6 +73,10 @@ function planLocks(dice: Dice, workload: Workload): PlannedLock[] {
       return [{ name: 'e', recipe: 'election' }];
     case 'simple':
       return [{ name: 'x', recipe: 'simple' }];
+    case 'cached':
+      return [{ name: 'm', recipe: 'mutex', sharing: { cache: { idleMs: dice.pick([300, 10_000]) } } }];
+    case 'hand-off':
+      return [{ name: 'm', recipe: 'mutex', sharing: planHandOff(dice) }];
     case 'mixed':
       return [
         { name: 'm', recipe: 'mutex' },
@@ -79,6 +86,13 @@ function planLocks(dice: Dice, workload: Workload): PlannedLock[] {
         { name: 'x', recipe: 'simple' },
       ];
   }
+}
+
+function planHandOff(dice: Dice): MutexOptions {
+  return {
+    handOff: { grantsMax: dice.whole(1, 3), ms: dice.pick([100, 60_000]) },
+    ...(dice.chance(0.3) && { cache: { idleMs: 500 } }),
+  };
 }
 
 function nearlyStuck(dice: Dice): { readonly firstSequence: number } {
@@ -94,7 +108,8 @@ interface ClientSetting {
 
 function planClient(dice: Dice, { index, locks, followerCount, stepCount }: ClientSetting): PlannedClient {
   const servers = Array.from({ length: followerCount + 1 }, (_, server) => server);
-  const taskCount = dice.chance(0.3) ? 2 : 1;
+  const shared = locks.some(({ sharing }) => sharing);
+  const taskCount = shared ? dice.whole(1, 4) : dice.chance(0.3) ? 2 : 1;
   return {
     name: `client-${index}`,
     clockRate: dice.chance(0.3) ? dice.whole(9_910, 10_100) / 10_000 : 1,

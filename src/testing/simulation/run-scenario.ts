@@ -167,9 +167,12 @@ class Run {
 
   /** Everyone takes every lock once more. */
   #getOn(): void {
+    this.#monitor.healed = true;
     for (const client of this.#survivors) {
       for (const lock of this.#world.scenario.locks) {
-        this.#busy(client, this.#steps.run(client, lastStep(lock)));
+        // Tasks that share a node are several, for long enough that others must come in between.
+        const tasks = lock.sharing ? Array<number>(8).fill(200) : [5];
+        for (const holdMs of tasks) this.#busy(client, this.#steps.run(client, lastStep(lock, holdMs)));
       }
     }
     this.#goOn(LIVELY_MS, () => this.#isIdle);
@@ -221,7 +224,7 @@ class Run {
 }
 
 /** Taken as in good times: it must be granted. */
-function lastStep({ name, recipe, permits }: PlannedLock): LockStep {
+function lastStep({ name, recipe, permits }: PlannedLock, holdMs: number): LockStep {
   const modes = {
     mutex: 'exclusive',
     simple: 'exclusive',
@@ -230,7 +233,7 @@ function lastStep({ name, recipe, permits }: PlannedLock): LockStep {
     election: 'leader',
   } as const;
   return {
-    ...{ kind: 'lock', afterMs: 0, locks: [name], how: 'acquire', mode: modes[recipe], holdMs: 5 },
+    ...{ kind: 'lock', afterMs: 0, locks: [name], how: 'acquire', mode: modes[recipe], holdMs },
     ...(permits !== undefined && { weight: permits }),
     ...{ act: 'nothing', release: 'once', listens: false },
   };

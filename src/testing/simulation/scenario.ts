@@ -1,3 +1,4 @@
+import type { MutexOptions } from '../../locks/mutex-options.ts';
 import type { LockRecipe } from '../history.ts';
 import type { Heading } from '../simulated-network.ts';
 
@@ -27,6 +28,8 @@ export interface PlannedLock {
   readonly name: string;
   readonly recipe: LockRecipe;
   readonly permits?: number;
+  /** How tasks of one client share a mutex. */
+  readonly sharing?: MutexOptions;
   /** The number that its first contender gets, where it is not 0: near the end they get stuck. */
   readonly firstSequence?: number;
 }

@@ -183,6 +183,7 @@ export class Steps {
       atMs: this.#world.nowMs,
       attempt,
       token: lease.token,
+      ...(lease.section > 0 && { section: lease.section }),
       session: String(lease.holding.grant.bound.session?.id),
       leaseEndsAtMs: this.#world.nowMs + process.worldSpanMs(lease.remainingMs()),
     });
@@ -323,7 +324,7 @@ export class Steps {
     this.#fences.set(resource, fence);
     let outcome: 'applied' | 'refused' = 'applied';
     try {
-      fence.admit(lease.token);
+      fence.admit(lease.token, lease.section);
     } catch (error) {
       if (!(error instanceof StaleTokenError)) throw error;
       outcome = 'refused';
@@ -417,7 +418,7 @@ export function lockOf(world: World, holdfast: Holdfast, { locks, mode }: LockSt
   const planned = world.scenario.locks.find((lock) => lock.name === name)!;
   switch (planned.recipe) {
     case 'mutex':
-      return holdfast.mutex(name);
+      return holdfast.mutex(name, planned.sharing);
     case 'read-write':
       return mode === 'read' ? holdfast.readWriteLock(name).read : holdfast.readWriteLock(name).write;
     case 'semaphore':
