@@ -1,13 +1,14 @@
 // Bugs that the simulation must find, each as a change to the text of the sources. Most have been shipped by a trusted
 // library, or were here once. One that no longer applies breaks the run: it is to be moved to where the code went.
-import type { Workload } from '../../src/testing/simulation/plan-scenario.ts';
+import type { PlanOptions, Workload } from '../../src/testing/simulation/plan-scenario.ts';
+import type { FaultKind } from '../../src/testing/simulation/scenario.ts';
 import type { Patch } from './compile.ts';
 
 export interface Mutant {
   readonly name: string;
   readonly patches: readonly Patch[];
-  /** Whose bug it is, where it is one recipe's: the search need not look at the others. */
-  readonly workload?: Workload;
+  /** What the search need look at only: whose bug it is, where it is one recipe's, and which faults show it. */
+  readonly plan: PlanOptions;
 }
 
 function mutant(
@@ -16,6 +17,7 @@ function mutant(
 ): Mutant {
   return {
     name,
+    plan: {},
     patches: changes.map(([file, find, replace]) => ({
       name: `mutant "${name}"`,
       file: `src/${file}`,
@@ -27,7 +29,15 @@ function mutant(
 
 /** Mutants of one recipe. */
 function of(workload: Workload, planted: Mutant): Mutant {
-  return { ...planted, workload };
+  return { ...planted, plan: { ...planted.plan, workload } };
+}
+
+/** Mutants that show when this goes wrong and that is done, and seldom otherwise. */
+function rare(
+  plan: { readonly faults: readonly FaultKind[]; readonly often?: PlanOptions['often'] },
+  planted: Mutant,
+): Mutant {
+  return of('mutex', { ...planted, plan });
 }
 
 const QUEUE = 'queue/zookeeper-queue.ts';
@@ -112,21 +122,32 @@ export const mutants: readonly Mutant[] = [
     [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
     [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
   ),
-  mutant('a grant after the deadline is handed out', [
-    LOCK,
-    'if (!over && !giveUp.isDue) return',
-    'if (!over) return',
-  ]),
+  rare(
+    { faults: ['stall'], often: 'time-out' },
+    mutant('a grant after the deadline is handed out', [
+      LOCK,
+      'if (!over && !giveUp.isDue) return',
+      'if (!over) return',
+    ]),
+  ),
   mutant('any departure is a grant', [
     CONTEST,
     "if (departure === 'released' && turn.baton && !place.evicted) break;",
     'if (departure && turn.baton && !place.evicted) break;',
   ]),
-  mutant('a baton grants to one who was removed', [
-    CONTEST,
-    "if (departure === 'released' && turn.baton && !place.evicted) break;",
-    "if (departure === 'released' && turn.baton) break;",
-  ]),
+  rare(
+    { faults: ['remove'] },
+    // Both guards: what the baton lets through is refused when it is handed out, as a removal too.
+    mutant(
+      'a baton grants to one who was removed',
+      [
+        CONTEST,
+        "if (departure === 'released' && turn.baton && !place.evicted) break;",
+        "if (departure === 'released' && turn.baton) break;",
+      ],
+      [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+    ),
+  ),
   of('read-write', mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return '])),
   of(
     'read-write',
@@ -176,21 +197,36 @@ export const mutants: readonly Mutant[] = [
       'await Promise.all(turns.slice(0, 1)).catch(',
     ]),
   ),
-  mutant('the end of a session is taken for a removal', [
-    PLACE,
-    'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
-    'if (this.#leaving || this.#evicted) return;',
-  ]),
+  rare(
+    { faults: [], often: 'close' },
+    // Both guards: with either of them the other is not needed, but where a lock-delay ends in that very moment.
+    mutant(
+      'the end of a session is taken for a removal',
+      [
+        PLACE,
+        'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
+        'if (this.#leaving || this.#evicted) return;',
+      ],
+      [
+        CONTEST,
+        'view = await orAbort(place.view(), giveUp);',
+        'if (place.evicted) throw evictedFrom(lockName);\n    view = await orAbort(place.view(), giveUp);',
+      ],
+    ),
+  ),
   mutant('a lost session ends a wait', [
     CONTEST,
     'if (!(error instanceof SessionLostError)) throw error;\n      contest.giveUp?.throwIfAborted();',
     'throw error;',
   ]),
-  mutant('what guard writes does not depend on the lock', [
-    LEASE,
-    'multi([...checks, ...writes],',
-    'multi([...checks.map(() => ops.check("/")), ...writes],',
-  ]),
+  rare(
+    { faults: ['remove'] },
+    mutant('what guard writes does not depend on the lock', [
+      LEASE,
+      'multi([...checks, ...writes],',
+      'multi([...checks.map(() => ops.check("/")), ...writes],',
+    ]),
+  ),
   mutant('a release is not repeated while the disk is full', [
     WRITES,
     "if (!isServerError(error, 'not-read-only')) throw error;\n    }\n    await",
@@ -239,11 +275,14 @@ export const mutants: readonly Mutant[] = [
       'const made = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });\n    holding = made;',
     ],
   ),
-  mutant('a wait that was called off ends with the session', [
-    CONTEST,
-    'contest.giveUp?.throwIfAborted(); // Why',
-    'if (contest.giveUp?.aborted) throw error; // Why',
-  ]),
+  rare(
+    { faults: ['expire'] },
+    mutant('a wait that was called off ends with the session', [
+      CONTEST,
+      'contest.giveUp?.throwIfAborted(); // Why',
+      'if (contest.giveUp?.aborted) throw error; // Why',
+    ]),
+  ),
   mutant('the server expires sessions early', [
     'server/session-table.ts',
     'this.#due(session, nowMs + session.timeoutMs);',

@@ -39,9 +39,11 @@ export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
   );
   if (kinds.length === 0) return [];
   const count = dice.whole(1, 10);
-  const faults = Array.from({ length: count }, () => planFault(dice, dice.pick(kinds), setting)).flatMap(
-    (fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]),
-  );
+  // Many are done long before the end: what comes early meets more of them.
+  const untilMs = UNSAFE_MS * dice.pick([0.2, 0.4, 0.8]);
+  const faults = Array.from({ length: count }, () =>
+    planFault(dice, dice.pick(kinds), setting, untilMs),
+  ).flatMap((fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]));
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
@@ -54,8 +56,13 @@ function burst(dice: Dice, fault: Fault): Fault[] {
   }));
 }
 
-function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount }: FaultSetting): Fault {
-  const atMs = dice.between(0, UNSAFE_MS * 0.8);
+function planFault(
+  dice: Dice,
+  kind: FaultKind,
+  { clients, locks, followerCount }: FaultSetting,
+  untilMs: number,
+): Fault {
+  const atMs = dice.between(0, untilMs);
   const client = dice.pick(clients).name;
   const lock = dice.pick(locks).name;
   const forMs = dice.chance(0.5) ? dice.between(10, 600) : dice.between(500, 5_000);
@@ -88,6 +95,7 @@ function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount 
         kind,
         lock: dice.pick(removable(locks)).name,
         which: dice.pick(['first', 'second', 'last']),
+        ...(dice.chance(0.4) && { atHandOver: true }),
       };
     case 'remove-folder':
       return { atMs, kind, lock };

@@ -27,14 +27,17 @@ export interface SimulatedClient {
   readonly plan: PlannedClient;
   readonly process: SimulatedProcess;
   readonly uplink: SimulatedUplink;
-  /** Undefined until it is connected for the first time. */
+  /** Undefined until it is connected for the first time, and while it makes a new one after a close. */
   holdfast: Holdfast | undefined;
+  connectionCount: number;
 }
 
 export const TICK_MS = 500;
 const SERVER_LIMITS = { tickMs: TICK_MS, sessionTimeoutMsMin: 1_000, handshakeMs: 3_000 };
 const SERVER_HOST = 'server';
 const PORT = 2181;
+/** Where batons are passed. */
+export const BATON_FOLDER = '/holdfast/batons';
 
 /**
  * The real client, the real locks and the real server core in one process, without socket, timer or disk: all of it
@@ -57,6 +60,8 @@ export class World {
   /** Told of each transaction, and of what a start found on disk. */
   onTransaction: (transaction: Transaction) => void = () => {};
   onRecovered: (core: ServerCore) => void = () => {};
+  /** Waiting for a lock to be handed over. */
+  readonly #atHandOver = new Map<string, (() => void)[]>();
   readonly #atStep = new Map<number, (() => void)[]>();
   #serverStarts = 0;
 
@@ -89,6 +94,7 @@ export class World {
       process: new SimulatedProcess(this.scheduler, { clockRate: plan.clockRate }),
       uplink: this.network.attach(plan.name),
       holdfast: undefined,
+      connectionCount: 0,
     }));
   }
 
@@ -111,23 +117,37 @@ export class World {
     this.violation ??= { property, message, atMs: this.nowMs };
   }
 
-  /** Calls `run` once so many things have happened. */
+  /** Calls `run` beside the next thing after so many have happened. */
   atStep(stepCount: number, run: () => void): void {
     const others = this.#atStep.get(stepCount);
     if (others) others.push(run);
     else this.#atStep.set(stepCount, [run]);
   }
 
+  /** Calls `run` right after the lock was handed over by a baton for the next time. */
+  atHandOver(lock: string, run: () => void): void {
+    this.#atHandOver.set(lock, [...(this.#atHandOver.get(lock) ?? []), run]);
+  }
+
+  #handedOver(transaction: Transaction): void {
+    if (this.#atHandOver.size === 0 || transaction.kind === 'open-session') return;
+    const { changes } = transaction;
+    if (!changes.some(({ kind, path }) => kind === 'create' && path.startsWith(`${BATON_FOLDER}/`))) return;
+    for (const { kind, path } of changes) {
+      const lock = path.split('/')[2]!;
+      if (kind !== 'delete' || !path.startsWith('/locks/')) continue;
+      for (const run of this.#atHandOver.get(lock) ?? []) this.scheduler.at(this.nowMs, run);
+      this.#atHandOver.delete(lock);
+    }
+  }
+
   /** Lets the next thing happen; false if there is none until then. */
   step(untilMs: number): boolean {
     const { scheduler } = this;
-    const due = this.#atStep.get(scheduler.stepCount);
-    if (due) {
-      this.#atStep.delete(scheduler.stepCount);
-      for (const run of due) run();
-      scheduler.settle();
-    }
-    return scheduler.step(untilMs);
+    const number = scheduler.stepCount;
+    if (!scheduler.step(untilMs, this.#atStep.get(number))) return false;
+    this.#atStep.delete(number);
+    return true;
   }
 
   async startServer(): Promise<void> {
@@ -144,7 +164,10 @@ export class World {
       logBytesMax: this.scenario.logBytesMax,
       syncMsMax: () => this.disk.syncMsMax,
       log: this.story.log('server'),
-      onTransaction: (transaction) => this.onTransaction(transaction),
+      onTransaction: (transaction) => {
+        this.onTransaction(transaction);
+        this.#handedOver(transaction);
+      },
     });
     folder.fault = ({ kind }) =>
       this.disk.full && (kind === 'write' || kind === 'sync' || kind === 'create')
@@ -192,7 +215,8 @@ export class World {
       sessionTimeoutMs: plan.sessionTimeoutMs,
       timeoutMs: 10_000,
       clock: process,
-      random: this.random(200 + number),
+      // Another each time: ids must not come again.
+      random: this.random(200 + number + 100 * client.connectionCount++),
       transport: new ProcessTransport(uplink, process),
       app: 'simulation',
       process: { host: plan.name, pid: number + 1 },
