@@ -34,7 +34,7 @@ function of(workload: Workload, planted: Mutant): Mutant {
 
 /** Mutants that show when this goes wrong and that is done, and seldom otherwise. */
 function rare(
-  plan: { readonly faults: readonly FaultKind[]; readonly often?: PlanOptions['often'] },
+  plan: Pick<PlanOptions, 'often'> & { readonly faults: readonly FaultKind[] },
   planted: Mutant,
 ): Mutant {
   return of('mutex', { ...planted, plan });
@@ -91,21 +91,46 @@ export const mutants: readonly Mutant[] = [
     'if (unordered.length === 0) return { entries: entries.sort(inOrder), foreign };',
     'if (unordered.length === 0) return { entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)), foreign };',
   ]),
-  mutant('a lease has no end of its own', [
-    'session/contact.ts',
-    'return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;',
-    'return lagMs + clockRateTolerance === -1 ? 0 : Number.MAX_SAFE_INTEGER;',
-  ]),
-  mutant('a lease lasts as long as the session, and then some', [
-    'session/contact.ts',
-    '- lagMs - this.heartbeatPeriodMs;',
-    '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
-  ]),
-  mutant('a lease counts from the answer', [
-    'session/session-machine.ts',
-    'this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));',
-    'this.#contact.answered(nowMs, ok && isConfirmedByLeader(request));',
-  ]),
+  rare(
+    { faults: ['stall'], often: 'hold-long' },
+    mutant('a lease has no end of its own', [
+      'session/contact.ts',
+      'return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;',
+      'return lagMs + clockRateTolerance === -1 ? 0 : Number.MAX_SAFE_INTEGER;',
+    ]),
+  ),
+  rare(
+    { faults: ['stall'], often: 'hold-long' },
+    mutant('a lease lasts as long as the session, and then some', [
+      'session/contact.ts',
+      '- lagMs - this.heartbeatPeriodMs;',
+      '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
+    ]),
+  ),
+  rare(
+    { faults: ['delay', 'stall'], often: 'hold-long' },
+    mutant('a lease counts from the answer', [
+      'session/session-machine.ts',
+      'this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));',
+      'this.#contact.answered(nowMs, ok && isConfirmedByLeader(request));',
+    ]),
+  ),
+  rare(
+    { faults: ['isolate'], often: 'hold-long' },
+    mutant(
+      'a lease is prolonged by what a follower answers by itself',
+      [
+        'session/session-machine.ts',
+        "new OwnRequest('heartbeat', operations.sync, { path: '/' })",
+        "new OwnRequest('heartbeat', operations.exists, { path: '/', watch: false })",
+      ],
+      [
+        'session/session-machine.ts',
+        'return operation.writes || operation === operations.sync;',
+        'return operation.writes || operation === operations.sync || operation === operations.exists;',
+      ],
+    ),
+  ),
   mutant('the token is the sequence number', [
     QUEUE,
     'token: czxid, session, data });',

@@ -109,6 +109,8 @@ export class FaultInjector {
       }
       case 'isolate':
         return world.followers[fault.follower - 1]?.isolate();
+      case 'lag':
+        return world.followers[fault.follower - 1]?.lag(fault.lagMs);
     }
   }
 

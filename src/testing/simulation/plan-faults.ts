@@ -18,6 +18,7 @@ export const faultKinds: readonly FaultKind[] = [
   'disk-full',
   'slow-disk',
   'isolate',
+  'lag',
 ];
 
 interface FaultSetting {
@@ -35,7 +36,7 @@ export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
   const kinds = drawn.filter(
     (kind) =>
       (kind !== 'remove' || removable(setting.locks).length > 0) &&
-      (kind !== 'isolate' || setting.followerCount > 0),
+      ((kind !== 'isolate' && kind !== 'lag') || setting.followerCount > 0),
   );
   if (kinds.length === 0) return [];
   const count = dice.whole(1, 10);
@@ -108,6 +109,14 @@ function planFault(
       return { atMs, kind, syncMsMax: dice.between(50, 800), forMs };
     case 'isolate':
       return { atMs, kind, follower: dice.whole(1, Math.max(1, followerCount)), forMs };
+    case 'lag':
+      return {
+        atMs,
+        kind,
+        follower: dice.whole(1, Math.max(1, followerCount)),
+        lagMs: dice.between(5, dice.pick([100, 900])),
+        forMs: dice.between(200, 6_000),
+      };
   }
 }
 

@@ -10,7 +10,7 @@ export interface PlanOptions {
   /** Only these kinds of faults. */
   readonly faults?: readonly string[];
   /** What clients do more often than in most scenarios. */
-  readonly often?: 'close' | 'time-out';
+  readonly often?: 'close' | 'time-out' | 'hold-long';
 }
 
 /** Which locks there are: one recipe, or several beside each other. */
@@ -34,7 +34,8 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
   const dice = new Dice(seededRandom(Math.imul(seed, 0x2545f491) ^ 0x1234567));
   const workload = options.workload ?? dice.pick(['mutex', ...workloads]);
   const locks = planLocks(dice, workload);
-  const followerCount = dice.chance(0.3) ? dice.whole(1, 2) : 0;
+  const needed = options.faults?.some((kind) => kind === 'isolate' || kind === 'lag') ?? false;
+  const followerCount = dice.chance(0.3) || needed ? dice.whole(1, 2) : 0;
   const habits = planHabits(dice, options.often);
   const clientCount = dice.whole(2, 5);
   const stepCount = Math.ceil(dice.whole(12, 45) / clientCount);

@@ -5,15 +5,19 @@ import type { Abort, LockStep, PlannedLock, Step } from './scenario.ts';
 export interface Habits {
   readonly timeoutChance: number;
   readonly closeChance: number;
+  /** Longer than sessions last. */
+  readonly longHoldChance: number;
 }
 
 /** Draws what they tend to do; `often` says what at any rate. */
-export function planHabits(dice: Dice, often: 'close' | 'time-out' | undefined): Habits {
+export function planHabits(dice: Dice, often: 'close' | 'time-out' | 'hold-long' | undefined): Habits {
   const timeoutChance = dice.pick([0.1, 0.3, 0.3, 0.9]);
   const closeChance = dice.pick([0, 0, 0.02, 0.1]);
+  const longHoldChance = dice.pick([0, 0, 0.05, 0.2]);
   return {
     timeoutChance: often === 'time-out' ? 0.9 : timeoutChance,
     closeChance: often === 'close' ? 0.15 : closeChance,
+    longHoldChance: often === 'hold-long' ? 0.5 : longHoldChance,
   };
 }
 
@@ -39,11 +43,16 @@ export function planStep(dice: Dice, locks: readonly PlannedLock[], habits: Habi
     ...(mode === 'lease' && { weight: dice.whole(1, lock.permits!) }),
     ...(dice.chance(habits.timeoutChance) && { timeoutMs: dice.whole(0, dice.pick([200, 3_000])) }),
     ...(dice.chance(0.15) && { abort: planAbort(dice) }),
-    holdMs: dice.chance(0.3) ? 0 : dice.between(0, dice.chance(0.2) ? 1_500 : 250),
+    holdMs: planHoldMs(dice, habits),
     act: actOf(dice, mode),
     release: dice.pick(['once', 'once', 'twice', 'dispose', 'not-awaited']),
     listens: dice.chance(0.7),
   };
+}
+
+function planHoldMs(dice: Dice, { longHoldChance }: Habits): number {
+  if (dice.chance(longHoldChance)) return dice.between(1_000, 5_000);
+  return dice.chance(0.3) ? 0 : dice.between(0, dice.chance(0.2) ? 1_500 : 250);
 }
 
 function planAbort(dice: Dice): Abort {

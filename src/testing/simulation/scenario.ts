@@ -133,6 +133,7 @@ export type Fault = { readonly atMs: number } & (
   | { readonly kind: 'disk-full'; readonly forMs: number }
   | { readonly kind: 'slow-disk'; readonly syncMsMax: number; readonly forMs: number }
   | { readonly kind: 'isolate'; readonly follower: number; readonly forMs: number }
+  | { readonly kind: 'lag'; readonly follower: number; readonly lagMs: number; readonly forMs: number }
 );
 
 export type FaultKind = Fault['kind'];

@@ -60,6 +60,8 @@ export class World {
   /** Told of each transaction, and of what a start found on disk. */
   onTransaction: (transaction: Transaction) => void = () => {};
   onRecovered: (core: ServerCore) => void = () => {};
+  /** What the server has done and nobody may see yet. */
+  #unsettled: Transaction[] = [];
   /** Waiting for a lock to be handed over. */
   readonly #atHandOver = new Map<string, (() => void)[]>();
   readonly #atStep = new Map<number, (() => void)[]>();
@@ -167,6 +169,11 @@ export class World {
       onTransaction: (transaction) => {
         this.onTransaction(transaction);
         this.#handedOver(transaction);
+        this.#unsettled.push(transaction);
+      },
+      onSettled: (zxid) => this.#settled(zxid),
+      onTakenBack: () => {
+        this.#unsettled = [];
       },
     });
     folder.fault = ({ kind }) =>
@@ -184,9 +191,17 @@ export class World {
     };
   }
 
+  #settled(zxid: bigint): void {
+    for (let next = this.#unsettled[0]; next && next.zxid <= zxid; next = this.#unsettled[0]) {
+      this.#unsettled.shift();
+      for (const follower of this.followers) follower.committed(next);
+    }
+  }
+
   /** The power of the server's machine goes. */
   crashServer(): void {
     if (!this.server) return;
+    this.#unsettled = [];
     this.disk.folder = this.server.crash();
     this.server = undefined;
     for (const follower of this.followers) follower.leaderDied();
@@ -203,6 +218,7 @@ export class World {
         return core.zxid;
       },
       isAlive: () => this.server === server,
+      isSettled: () => this.#unsettled.length === 0,
     };
   }
 
