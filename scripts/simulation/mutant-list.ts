@@ -9,6 +9,8 @@ export interface Mutant {
   readonly patches: readonly Patch[];
   /** What the search need look at only: whose bug it is, where it is one recipe's, and which faults show it. */
   readonly plan: PlanOptions;
+  /** The test file that finds it, where the simulation hardly ever meets it. */
+  readonly killer?: string;
 }
 
 function mutant(
@@ -38,6 +40,11 @@ function rare(
   planted: Mutant,
 ): Mutant {
   return of('mutex', { ...planted, plan });
+}
+
+/** Mutants that a test beside the sources finds. */
+function killed(killer: string, planted: Mutant): Mutant {
+  return { ...planted, killer };
 }
 
 const QUEUE = 'queue/zookeeper-queue.ts';
@@ -107,8 +114,9 @@ export const mutants: readonly Mutant[] = [
       '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
     ]),
   ),
-  rare(
-    { faults: ['delay', 'stall'], often: 'hold-long' },
+  // A holder's last answer must be late by more than the lease's margin, and nothing of it reach the server meanwhile.
+  killed(
+    'src/session/session-machine.test.ts',
     mutant('a lease counts from the answer', [
       'session/session-machine.ts',
       'this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));',

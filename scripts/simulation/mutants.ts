@@ -1,4 +1,5 @@
-// `npm run mutants`: plants each bug of the list and searches until the simulation finds it. Fails if one survives.
+// `npm run mutants`: plants each bug of the list and searches until the simulation finds it, or runs the test file that
+// must. Fails if one survives.
 import { fork } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -8,6 +9,7 @@ import { compile, makeFolder, patched, readSources } from './compile.ts';
 import { loadEngine } from './engine.ts';
 import { type Mutant, mutants } from './mutant-list.ts';
 import type { Catch, Hunt } from './mutant-worker.ts';
+import { passes } from './run-suite-file.ts';
 import { shrink } from './shrink.ts';
 
 // With `--case name.json`, what found it is made smaller and written down: how the case of a bug that was mended is kept.
@@ -63,6 +65,10 @@ async function employ(): Promise<void> {
   await heard();
   while (next < chosen.length) {
     const index = next++;
+    if (chosen[index]!.killer) {
+      await runKiller(chosen[index]!, texts[index]!);
+      continue;
+    }
     const mutantFolder = makeFolder();
     try {
       compile(texts[index]!, mutantFolder);
@@ -74,6 +80,14 @@ async function employ(): Promise<void> {
     }
   }
   worker.disconnect();
+}
+
+/** It must fail with the bug, and pass without. */
+async function runKiller(mutant: Mutant, text: ReadonlyMap<string, string>): Promise<void> {
+  const file = mutant.killer!;
+  const found = !(await passes(text, file)) && (await passes(sources, file));
+  console.log(`${(found ? 'by a test' : 'SURVIVED').padEnd(20)} ${mutant.name} (${file})`);
+  if (!found) survivors.push(mutant);
 }
 
 async function tell(mutant: Mutant, { seed, property, cleanProperty }: Catch, folder: string): Promise<void> {

@@ -42,8 +42,10 @@ export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
   const count = dice.whole(1, 10);
   // Many are done long before the end: what comes early meets more of them.
   const untilMs = UNSAFE_MS * dice.pick([0.2, 0.4, 0.8]);
+  // What takes two faults to show takes them to strike the same one.
+  const victims = dice.chance(0.3) ? [dice.pick(setting.clients)] : setting.clients;
   const faults = Array.from({ length: count }, () =>
-    planFault(dice, dice.pick(kinds), setting, untilMs),
+    planFault(dice, dice.pick(kinds), { ...setting, clients: victims }, untilMs),
   ).flatMap((fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]));
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
