@@ -1,13 +1,16 @@
 // Bugs that the simulation must find, each as a change to the text of the sources. Most have been shipped by a trusted
 // library, or were here once. One that no longer applies breaks the run: it is to be moved to where the code went.
-import type { Workload } from '../../src/testing/simulation/plan-scenario.ts';
+import type { PlanOptions, Workload } from '../../src/testing/simulation/plan-scenario.ts';
+import type { FaultKind } from '../../src/testing/simulation/scenario.ts';
 import type { Patch } from './compile.ts';
 
 export interface Mutant {
   readonly name: string;
   readonly patches: readonly Patch[];
-  /** Whose bug it is, where it is one recipe's: the search need not look at the others. */
-  readonly workload?: Workload;
+  /** What the search need look at only: whose bug it is, where it is one recipe's, and which faults show it. */
+  readonly plan: PlanOptions;
+  /** The test file that finds it, where the simulation hardly ever meets it. */
+  readonly killer?: string;
 }
 
 function mutant(
@@ -16,6 +19,7 @@ function mutant(
 ): Mutant {
   return {
     name,
+    plan: {},
     patches: changes.map(([file, find, replace]) => ({
       name: `mutant "${name}"`,
       file: `src/${file}`,
@@ -27,7 +31,20 @@ function mutant(
 
 /** Mutants of one recipe. */
 function of(workload: Workload, planted: Mutant): Mutant {
-  return { ...planted, workload };
+  return { ...planted, plan: { ...planted.plan, workload } };
+}
+
+/** Mutants that show when this goes wrong and that is done, and seldom otherwise. */
+function rare(
+  plan: Pick<PlanOptions, 'often'> & { readonly faults: readonly FaultKind[] },
+  planted: Mutant,
+): Mutant {
+  return of('mutex', { ...planted, plan });
+}
+
+/** Mutants that a test beside the sources finds. */
+function killed(killer: string, planted: Mutant): Mutant {
+  return { ...planted, killer };
 }
 
 const QUEUE = 'queue/zookeeper-queue.ts';
@@ -82,21 +99,47 @@ export const mutants: readonly Mutant[] = [
     'entries.sort(inOrder);\n    const unordered',
     'entries.sort((a, b) => (a.name < b.name ? -1 : 1));\n    const unordered',
   ]),
-  mutant('a lease has no end of its own', [
-    'session/contact.ts',
-    'return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;',
-    'return lagMs + clockRateTolerance === -1 ? 0 : Number.MAX_SAFE_INTEGER;',
-  ]),
-  mutant('a lease lasts as long as the session, and then some', [
-    'session/contact.ts',
-    '- lagMs - this.heartbeatPeriodMs;',
-    '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
-  ]),
-  mutant('a lease counts from the answer', [
-    'session/session-machine.ts',
-    'this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));',
-    'this.#contact.answered(nowMs, ok && isConfirmedByLeader(request));',
-  ]),
+  rare(
+    { faults: ['stall'], often: 'hold-long' },
+    mutant('a lease has no end of its own', [
+      'session/contact.ts',
+      'return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;',
+      'return lagMs + clockRateTolerance === -1 ? 0 : Number.MAX_SAFE_INTEGER;',
+    ]),
+  ),
+  rare(
+    { faults: ['stall'], often: 'hold-long' },
+    mutant('a lease lasts as long as the session, and then some', [
+      'session/contact.ts',
+      '- lagMs - this.heartbeatPeriodMs;',
+      '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
+    ]),
+  ),
+  // A holder's last answer must be late by more than the lease's margin, and nothing of it reach the server meanwhile.
+  killed(
+    'src/session/session-machine.test.ts',
+    mutant('a lease counts from the answer', [
+      'session/session-machine.ts',
+      'this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));',
+      'this.#contact.answered(nowMs, ok && isConfirmedByLeader(request));',
+    ]),
+  ),
+  rare(
+    { faults: ['isolate'], often: 'hold-long' },
+    mutant(
+      'a lease is prolonged by what a follower answers by itself',
+      [
+        'session/session-machine.ts',
+        "new OwnRequest('heartbeat', operations.sync, { path: '/' })",
+        "new OwnRequest('heartbeat', operations.exists, { path: '/', watch: false })",
+      ],
+      [
+        'session/session-machine.ts',
+        'return operation.writes || operation === operations.sync;',
+        'return operation.writes || operation === operations.sync || operation === operations.exists;',
+      ],
+    ),
+  ),
   mutant('the token is the sequence number', [
     QUEUE,
     'token: czxid, session, data });',
@@ -113,21 +156,32 @@ export const mutants: readonly Mutant[] = [
     [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
     [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
   ),
-  mutant('a grant after the deadline is handed out', [
-    LOCK,
-    'if (!over && !giveUp.isDue) return',
-    'if (!over) return',
-  ]),
+  rare(
+    { faults: ['stall'], often: 'time-out' },
+    mutant('a grant after the deadline is handed out', [
+      LOCK,
+      'if (!over && !giveUp.isDue) return',
+      'if (!over) return',
+    ]),
+  ),
   mutant('any departure is a grant', [
     CONTEST,
     "if (departure === 'released' && turn.baton && !place.evicted) break;",
     'if (departure && turn.baton && !place.evicted) break;',
   ]),
-  mutant('a baton grants to one who was removed', [
-    CONTEST,
-    "if (departure === 'released' && turn.baton && !place.evicted) break;",
-    "if (departure === 'released' && turn.baton) break;",
-  ]),
+  rare(
+    { faults: ['remove'] },
+    // Both guards: what the baton lets through is refused when it is handed out, as a removal too.
+    mutant(
+      'a baton grants to one who was removed',
+      [
+        CONTEST,
+        "if (departure === 'released' && turn.baton && !place.evicted) break;",
+        "if (departure === 'released' && turn.baton) break;",
+      ],
+      [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+    ),
+  ),
   mutant('a neighbour that gives up is a grant', [
     PLACE,
     "if (departure === 'released') told.resolve('released');\n        else watch();",
@@ -138,11 +192,15 @@ export const mutants: readonly Mutant[] = [
     "this.#leaveNeighbours(isFree ? 'released' : 'gone');",
     "this.#leaveNeighbours('released');",
   ]),
-  mutant('a neighbour that was removed is not told before the lock goes on', [
-    PLACE,
-    'if (isGone) missing.evict();',
-    '',
-  ]),
+  // Who was removed by hand may be wrong about holding, as far as the simulation knows.
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('a neighbour that was removed is not told before the lock goes on', [
+      PLACE,
+      'if (isGone) missing.evict();',
+      '',
+    ]),
+  ),
   of('read-write', mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return '])),
   of(
     'read-write',
@@ -192,21 +250,36 @@ export const mutants: readonly Mutant[] = [
       'await Promise.all(turns.slice(0, 1)).catch(',
     ]),
   ),
-  mutant('the end of a session is taken for a removal', [
-    PLACE,
-    'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
-    'if (this.#leaving || this.#evicted) return;',
-  ]),
+  rare(
+    { faults: [], often: 'close' },
+    // Both guards: with either of them the other is not needed, but where a lock-delay ends in that very moment.
+    mutant(
+      'the end of a session is taken for a removal',
+      [
+        PLACE,
+        'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
+        'if (this.#leaving || this.#evicted) return;',
+      ],
+      [
+        CONTEST,
+        'view = await orAbort(place.view(), giveUp);',
+        'if (place.evicted) throw evictedFrom(lockName);\n    view = await orAbort(place.view(), giveUp);',
+      ],
+    ),
+  ),
   mutant('a lost session ends a wait', [
     CONTEST,
     'if (!(error instanceof SessionLostError)) throw error;\n      contest.giveUp?.throwIfAborted();',
     'throw error;',
   ]),
-  mutant('what guard writes does not depend on the lock', [
-    LEASE,
-    'multi([...checks, ...writes],',
-    'multi([...checks.map(() => ops.check("/")), ...writes],',
-  ]),
+  rare(
+    { faults: ['remove'] },
+    mutant('what guard writes does not depend on the lock', [
+      LEASE,
+      'multi([...checks, ...writes],',
+      'multi([...checks.map(() => ops.check("/")), ...writes],',
+    ]),
+  ),
   mutant('a release is not repeated while the disk is full', [
     WRITES,
     "if (!isServerError(error, 'not-read-only')) throw error;\n    }\n    await",
@@ -255,11 +328,14 @@ export const mutants: readonly Mutant[] = [
       'const made = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });\n    holding = made;',
     ],
   ),
-  mutant('a wait that was called off ends with the session', [
-    CONTEST,
-    'contest.giveUp?.throwIfAborted(); // Why',
-    'if (contest.giveUp?.aborted) throw error; // Why',
-  ]),
+  rare(
+    { faults: ['expire'] },
+    mutant('a wait that was called off ends with the session', [
+      CONTEST,
+      'contest.giveUp?.throwIfAborted(); // Why',
+      'if (contest.giveUp?.aborted) throw error; // Why',
+    ]),
+  ),
   mutant('the server expires sessions early', [
     'server/session-table.ts',
     'this.#due(session, nowMs + session.timeoutMs);',
@@ -307,8 +383,9 @@ export const mutants: readonly Mutant[] = [
       'if (place && this.#tasks.length === 0 &&',
     ]),
   ),
-  of(
-    'cached',
+  // The end of the lease is told by a timer as well; only a stall lets a task come first.
+  killed(
+    'src/locks/shared-place.test.ts',
     mutant(
       'a lock that is kept is granted without a look at its lease',
       [

@@ -1,11 +1,15 @@
-// `npm run mutants`: plants each bug of the list and searches until the simulation finds it. Fails if one survives.
+// `npm run mutants`: plants each bug of the list and searches until the simulation finds it, or runs the test file that
+// must. Fails if one survives.
+import { fork } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { PlanOptions } from '../../src/testing/simulation/plan-scenario.ts';
 import { compile, makeFolder, patched, readSources } from './compile.ts';
 import { loadEngine } from './engine.ts';
 import { type Mutant, mutants } from './mutant-list.ts';
-import { runSeeds } from './run-seeds.ts';
+import type { Catch, Hunt } from './mutant-worker.ts';
+import { passes } from './run-suite-file.ts';
 import { shrink } from './shrink.ts';
 
 // With `--case name.json`, what found it is made smaller and written down: how the case of a bug that was mended is kept.
@@ -16,53 +20,92 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
   },
 });
-const seeds = Number(values.seeds);
-if (!Number.isSafeInteger(seeds) || seeds < 1)
+const seedsMax = Number(values.seeds);
+if (!Number.isSafeInteger(seedsMax) || seedsMax < 1)
   throw new RangeError(`--seeds ${values.seeds}: a whole number is needed`);
 /** A case need not be the smallest. */
 const SHRINKING_RUNS_MAX = 60;
+const WORKERS_MAX = 2;
+const workerPath = fileURLToPath(new URL('mutant-worker.ts', import.meta.url));
+
 const sources = readSources();
 const chosen = mutants.filter(({ name }) => name.includes(values.only));
 // All of them first: one that no longer applies is told at once.
-const compiled = chosen.map(({ patches }) => patched(sources, patches));
-
+const texts = chosen.map(({ patches }) => patched(sources, patches));
+const startedAtMs = performance.now();
+const cleanFolder = makeFolder();
 const survivors: Mutant[] = [];
-for (const [index, mutant] of chosen.entries()) {
-  const folder = makeFolder();
-  try {
-    compile(compiled[index]!, folder);
-    const { failures } = await runSeeds({
-      folder,
-      from: 1,
-      count: seeds,
-      plan: planOf(mutant),
-      failuresMax: 1,
-    });
-    const first = failures[0];
-    const verdict = first ? `${first.violation.property} at seed ${first.seed}` : 'SURVIVED';
-    console.log(`${verdict.padEnd(20)} ${mutant.name}`);
-    if (!first) survivors.push(mutant);
-    else if (values.case) await keep(folder, first.seed, mutant, values.case);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+let next = 0;
+try {
+  compile(sources, cleanFolder);
+  const workerCount = Math.min(WORKERS_MAX, availableParallelism(), chosen.length);
+  await Promise.all(Array.from({ length: workerCount }, () => employ()));
+} finally {
+  rmSync(cleanFolder, { recursive: true, force: true });
 }
+const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(0);
 console.log(
-  `${chosen.length - survivors.length} of ${chosen.length} mutants found, with at most ${seeds} seeds each`,
+  `${chosen.length - survivors.length} of ${chosen.length} mutants found in ${seconds} s, with at most ${seedsMax} seeds each`,
 );
 process.exit(survivors.length > 0 ? 1 : 0);
 
-function planOf({ workload }: Mutant): PlanOptions {
-  return workload ? { workload } : {};
+/** One process, which searches for one mutant after the other until none is left. */
+async function employ(): Promise<void> {
+  const worker = fork(workerPath, [], { execArgv: ['--import', 'tsx'] });
+  const heard = () =>
+    new Promise<unknown>((resolve, reject) => {
+      const onExit = (code: number | null, signal: string | null) =>
+        reject(new Error(`a worker ended with ${signal ?? code}`));
+      worker.once('exit', onExit);
+      worker.once('message', (message) => {
+        worker.off('exit', onExit);
+        resolve(message);
+      });
+    });
+  await heard();
+  while (next < chosen.length) {
+    const index = next++;
+    if (chosen[index]!.killer) {
+      await runKiller(chosen[index]!, texts[index]!);
+      continue;
+    }
+    const mutantFolder = makeFolder();
+    try {
+      compile(texts[index]!, mutantFolder);
+      const hunt: Hunt = { mutantFolder, cleanFolder, plan: chosen[index]!.plan, seedsMax };
+      worker.send(hunt);
+      await tell(chosen[index]!, (await heard()) as Catch, mutantFolder);
+    } finally {
+      rmSync(mutantFolder, { recursive: true, force: true });
+    }
+  }
+  worker.disconnect();
 }
 
-async function keep(folder: string, seed: number, mutant: Mutant, file: string): Promise<void> {
+/** It must fail with the bug, and pass without. */
+async function runKiller(mutant: Mutant, text: ReadonlyMap<string, string>): Promise<void> {
+  const file = mutant.killer!;
+  const found = !(await passes(text, file)) && (await passes(sources, file));
+  console.log(`${(found ? 'by a test' : 'SURVIVED').padEnd(20)} ${mutant.name} (${file})`);
+  if (!found) survivors.push(mutant);
+}
+
+async function tell(mutant: Mutant, { seed, property, cleanProperty }: Catch, folder: string): Promise<void> {
+  const verdict =
+    seed === undefined
+      ? 'SURVIVED'
+      : cleanProperty
+        ? `NOT THE BUG: seed ${seed} breaks ${cleanProperty} without it`
+        : `${property} at seed ${seed}`;
+  console.log(`${verdict.padEnd(20)} ${mutant.name}`);
+  if (seed === undefined || cleanProperty) survivors.push(mutant);
+  else if (values.case) await keep(folder, seed, mutant, values.case);
+}
+
+async function keep(folder: string, seed: number, { name, plan }: Mutant, file: string): Promise<void> {
   const engine = await loadEngine(folder);
-  const { scenario, violation } = await shrink(
-    engine,
-    engine.planScenario(seed, planOf(mutant)),
-    () => {},
-    SHRINKING_RUNS_MAX,
-  );
-  writeFileSync(file, `${JSON.stringify({ about: mutant.name, property: violation!.property, scenario })}\n`);
+  const scenario = engine.planScenario(seed, plan);
+  const shrunk = await shrink(engine, scenario, () => {}, SHRINKING_RUNS_MAX);
+  const { property } = shrunk.violation!;
+  writeFileSync(file, `${JSON.stringify({ about: name, property, scenario: shrunk.scenario })}\n`);
 }

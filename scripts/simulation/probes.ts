@@ -231,6 +231,27 @@ export const probes: readonly Probe[] = [
     'locks/read-write-lock.ts',
     'if (!beside‹ && @@›) return',
   ),
+  // What goes wrong
+  probe(
+    'follower: reads what its leader has left behind',
+    'testing/simulation/follower.ts',
+    'const [operation, read] = answer;‹\n    if (zxid < this.#leader.zxid) @@;›',
+  ),
+  probe(
+    'close: a wait ended with its client',
+    'testing/simulation/steps.ts',
+    'if (error instanceof ClosedError && this.#closed.has(holdfast)‹ && @@›)',
+  ),
+  probe(
+    'remove: right after a hand-over',
+    'testing/simulation/world.ts',
+    '‹@@; ›for (const run of this.#atHandOver.get(lock) ?? [])',
+  ),
+  probe(
+    'abort: when the session was lost',
+    'testing/simulation/steps.ts',
+    'const onLoss = () => ‹@@ && ›void afterReactions(',
+  ),
   // The session
   probe(
     'session: leases ended',

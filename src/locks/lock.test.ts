@@ -3,12 +3,14 @@ import { VirtualClock } from '../testing/virtual-clock.ts';
 import type { Grant } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
-import { LockTimeoutError } from './lock-errors.ts';
+import { ContenderEvictedError, LockTimeoutError } from './lock-errors.ts';
 
 /** A lock that is granted again and again, each time with so much of the lease left when the grant is handed on. */
 class GrantedLock extends Lock {
   protected readonly usedAs = 'mutex';
   readonly left: bigint[] = [];
+  /** Whether its node is gone when the grant is handed on. */
+  removed = false;
   /** How long each wait takes. */
   waitMs = 0;
   readonly #clock: VirtualClock;
@@ -33,7 +35,7 @@ class GrantedLock extends Lock {
       paths: ['/locks/x/1'],
       bound: {},
       contended: false,
-      attend: () => {},
+      attend: ({ evicted }) => void (this.removed && evicted()),
       watchSelf: async () => false,
       leave: async () => void this.left.push(token),
     };
@@ -58,6 +60,16 @@ describe('a grant whose lease is over when it is handed on', () => {
     const lock = new GrantedLock(new VirtualClock(), [0, 500]);
     lock.waitMs = 101;
     await expect(lock.acquire({ timeoutMs: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
+    expect(lock.left).toEqual([1n]);
+  });
+});
+
+describe('a grant whose node is removed in the moment it is handed on', () => {
+  // Found by the simulation: acquire() rejected with ZK_LOCK_LOST, which says that somebody held it.
+  test.each(['acquire', 'tryAcquire'] as const)('ends %s as a removal while it waited', async (how) => {
+    const lock = new GrantedLock(new VirtualClock(), [500]);
+    lock.removed = true;
+    await expect(lock[how]()).rejects.toBeInstanceOf(ContenderEvictedError);
     expect(lock.left).toEqual([1n]);
   });
 });

@@ -12,7 +12,13 @@ import {
   traceAcquired,
   traceWait,
 } from './lock-diagnostics.ts';
-import { LockLostError, LockTimeoutError, LockUnreachableError, WrongKindError } from './lock-errors.ts';
+import {
+  ContenderEvictedError,
+  LockLostError,
+  LockTimeoutError,
+  LockUnreachableError,
+  WrongKindError,
+} from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
 import type { Turn } from './turn.ts';
 
@@ -223,7 +229,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
         const grant = await contend(giveUp.signal);
         if (!grant) return undefined;
         const over = grant.hold.remainingMs() === 0;
-        if (!over && !giveUp.isDue) return this.leaseOf(grant, clock.nowMs() - startedAtMs);
+        if (!over && !giveUp.isDue) return this.#handOut(grant, clock.nowMs() - startedAtMs);
         grant.hold.release();
         void grant.leave({ baton: false }).catch(() => {});
         if (giveUp.isDue) throw this.#timedOut(options.timeoutMs!);
@@ -233,6 +239,16 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
       throw this.#explained(error);
     } finally {
       giveUp.end();
+    }
+  }
+
+  #handOut(grant: Grant, waitedMs: number): LockLease {
+    try {
+      return this.leaseOf(grant, waitedMs);
+    } catch (error) {
+      if (!(error instanceof LockLostError)) throw error;
+      // Removed in the moment of its grant: nobody has held anything that could be lost.
+      throw new ContenderEvictedError(this.name, 'removed from the queue by someone else', { cause: error });
     }
   }
 

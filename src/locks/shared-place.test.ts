@@ -19,6 +19,9 @@ class Scene {
   readonly session: MemorySession = this.store.session();
   suspend = () => {};
 
+  /** What the lease of the place says of itself, where it is not the session's. */
+  remainingMs: number | undefined;
+
   async place(policy: SharingPolicy): Promise<SharedPlace> {
     const { place } = await this.session.queue(FOLDER).join({ role: 'exclusive', data: '' });
     const zk = {
@@ -28,7 +31,10 @@ class Scene {
       },
     };
     const context = { zk, clock: this.clock, lockDelayMs: 0 } as unknown as LockContext;
-    const shared = new SharedPlace(context, grantOf(place, await place.hold(), false), policy, {
+    const hold = await place.hold();
+    const remainingMs = () => this.remainingMs ?? hold.remainingMs();
+    const told = { remainingMs, onEnded: hold.onEnded.bind(hold), release: () => hold.release() };
+    const shared = new SharedPlace(context, grantOf(place, told, false), policy, {
       changed: () => void this.changes.push('changed'),
       freed: async ({ baton }) => void this.changes.push(baton ? 'freed, others seen' : 'freed'),
     });
@@ -67,6 +73,17 @@ describe('a place that tasks share', () => {
       expect(await section(place)).toMatchObject({ token: first.token, section: round });
     }
     await place.leave();
+  });
+
+  test('is left when its lease has ended by the clock, before anybody is told', async () => {
+    const scene = new Scene();
+    const place = await scene.place(CACHE);
+    await section(place);
+    await place.known();
+    expect(place.next()).toBe('enter');
+    scene.remainingMs = 0;
+    expect(place.next()).toBe('leave');
+    expect(place.isKept).toBe(false);
   });
 
   test('is passed on so many times while others wait, counted from when that is known', async () => {

@@ -23,6 +23,9 @@ export interface SimulatedServerOptions {
   readonly syncMsMax?: number | (() => number);
   /** Told of each transaction before it is written. */
   readonly onTransaction?: (transaction: Transaction) => void;
+  /** Told before anyone is shown what was done up to this transaction; and that the disk did not take the rest. */
+  readonly onSettled?: (zxid: bigint) => void;
+  readonly onTakenBack?: () => void;
   /** Small ones make for many snapshots. */
   readonly logBytesMax?: number;
   readonly log?: Log;
@@ -72,10 +75,14 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
   const ticker = new Ticker(core, clock);
   store.serve({
     durable: (zxid) => {
+      options.onSettled?.(zxid);
       core.durable(zxid);
       ticker.arm();
     },
-    storeFailed: (error) => core.storeFailed(error),
+    storeFailed: (error) => {
+      options.onTakenBack?.();
+      core.storeFailed(error);
+    },
     storeMended: () => core.storeMended(),
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),

@@ -13,6 +13,7 @@ export class FaultInjector {
   readonly #mending = new Set<() => void>();
   #planned: readonly Cancel[] = [];
   #faultCount = 0;
+  #healed = false;
 
   constructor(world: World, monitor: HoldMonitor) {
     this.#world = world;
@@ -26,6 +27,7 @@ export class FaultInjector {
 
   /** Everything is well from here on; the dead stay dead. */
   heal(): void {
+    this.#healed = true;
     for (const cancel of this.#planned) cancel();
     for (const mend of [...this.#mending]) mend();
     for (const { uplink } of this.#world.clients) {
@@ -83,7 +85,8 @@ export class FaultInjector {
         this.#expire(this.#client(fault.client));
         return undefined;
       case 'remove':
-        this.#remove(fault.lock, fault.which);
+        if (fault.atHandOver) world.atHandOver(fault.lock, () => this.#remove(fault.lock, fault.which));
+        else this.#remove(fault.lock, fault.which);
         return undefined;
       case 'remove-folder':
         this.#removeFolder(fault.lock);
@@ -106,6 +109,8 @@ export class FaultInjector {
       }
       case 'isolate':
         return world.followers[fault.follower - 1]?.isolate();
+      case 'lag':
+        return world.followers[fault.follower - 1]?.lag(fault.lagMs);
     }
   }
 
@@ -161,7 +166,7 @@ export class FaultInjector {
 
   #remove(lock: string, which: 'first' | 'second' | 'last'): void {
     const core = this.#world.server?.core;
-    if (!core || core.readOnly) return;
+    if (!core || core.readOnly || this.#healed) return;
     const folders = [`/locks/${lock}`, `/locks/${lock}/leases`, `/locks/${lock}/locks`];
     const paths = folders.flatMap((folder) =>
       [...(core.tree.get(folder)?.children ?? [])].filter(parseEntry).map((name) => `${folder}/${name}`),
@@ -172,6 +177,9 @@ export class FaultInjector {
     paths.sort((a, b) => (czxidOf(a) < czxidOf(b) ? -1 : 1));
     const path = which === 'first' ? paths[0] : which === 'second' ? paths[1] : paths.at(-1);
     if (path === undefined) return;
+    const { owner } = core.tree.get(path)!;
+    const client = this.#world.clients.find(({ holdfast }) => holdfast?.zk.session.id === owner);
+    if (client) this.#monitor.clientPutOut(client.plan.name, lock);
     this.#tellOfRemoval(path);
     this.#delete(path);
   }

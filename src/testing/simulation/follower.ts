@@ -8,6 +8,7 @@ import { Refusal } from '../../server/access.ts';
 import { DataTree } from '../../server/data-tree.ts';
 import { ReadOperations } from '../../server/read-operations.ts';
 import type { Peer, ServerLink } from '../../server/server-connection.ts';
+import type { Transaction } from '../../server/transaction.ts';
 import type { SimulatedListener } from '../simulated-network.ts';
 
 const FRAME_BYTES_MAX = 4 * 1024 * 1024;
@@ -20,6 +21,22 @@ export interface Leader {
   readonly tree: DataTree;
   readonly zxid: bigint;
   isAlive(): boolean;
+  /** Whether all that it has done may be seen. */
+  isSettled(): boolean;
+}
+
+/** What a follower knows by itself: the tree as it was a while ago. */
+interface Replica {
+  readonly tree: DataTree;
+  readonly reads: ReadOperations;
+  zxid: bigint;
+}
+
+/** How far a follower is behind, and what it has yet to learn. */
+interface Lag {
+  readonly replica: Replica;
+  readonly lagMs: number;
+  readonly news: Transaction[];
 }
 
 /** What goes between a follower and its leader takes up to this long, and touches of sessions half a tick. */
@@ -32,30 +49,43 @@ export interface FollowerOptions {
 
 /**
  * A server that passes on what it is asked, and answers by itself what followers do: pings, at once, whose senders its
- * leader hears of half a tick later; and, when it is cut off from its leader and has not noticed, reads of what it had
- * last seen. Whatever needs the leader waits then, and all that came after it on the same connection.
+ * leader hears of half a tick later; and reads of what it has last seen, when it is cut off from its leader and has not
+ * noticed, or when it lags. Whatever needs the leader waits while it is cut off, and all that came after it on the same
+ * connection.
+ *
+ * One that lags learns of everything so much later: of transactions, and with them of what its clients are told. So
+ * what a client reads here is old, but never older than what it was told before, nor newer than what it will be told
+ * next; after a sync, or a write of its own, it is as new as that.
  */
 export class Follower implements SimulatedListener {
   readonly #options: FollowerOptions;
   readonly #connections = new Set<FollowerConnection>();
-  #isolated: { readonly reads: ReadOperations; readonly zxid: bigint } | undefined;
+  #isolated: Replica | undefined;
+  #lagging: Lag | undefined;
   #noticed = false;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
   }
 
-  /** Undefined while it has a leader. */
-  get alone(): { readonly reads: ReadOperations; readonly zxid: bigint } | undefined {
-    return this.#isolated;
+  get isAlone(): boolean {
+    return this.#isolated !== undefined;
+  }
+  /** What it answers by itself; undefined while it keeps up with its leader. */
+  get replica(): Replica | undefined {
+    return this.#isolated ?? this.#lagging?.replica;
+  }
+  /** How far it is behind, while it is. */
+  get lagMs(): number | undefined {
+    return this.#lagging?.lagMs;
   }
 
   /** Cuts it off from its leader; the function returned ends that. */
   isolate(): () => void {
     const leader = this.#options.leader();
     if (!leader || this.#isolated) return () => {};
-    for (const connection of this.#connections) connection.catchUp();
-    this.#isolated = { reads: new ReadOperations(copyOf(leader.tree), FRAME_BYTES_MAX), zxid: leader.zxid };
+    this.#catchUp();
+    this.#isolated = replicaOf(leader);
     const { clock } = this.#options;
     const cancel = clock.at(clock.nowMs() + NOTICES_AFTER_MS, () => {
       this.#noticed = true;
@@ -69,8 +99,49 @@ export class Follower implements SimulatedListener {
     };
   }
 
+  /** From now on it is so far behind its leader; the function returned ends that. */
+  lag(lagMs: number): () => void {
+    const { clock } = this.#options;
+    let over = false;
+    let mine: Lag | undefined;
+    const begin = () => {
+      const leader = this.#options.leader();
+      if (over || !leader || this.#lagging || this.#isolated) return;
+      // It would know what nobody may see yet.
+      if (!leader.isSettled()) return void clock.at(clock.nowMs() + 1, begin);
+      this.#deliver();
+      mine = { replica: replicaOf(leader), lagMs, news: [] };
+      this.#lagging = mine;
+    };
+    begin();
+    return () => {
+      over = true;
+      if (mine && this.#lagging === mine) this.#catchUp();
+    };
+  }
+
+  /** The leader has done this, and all that it has to tell of it comes after. */
+  committed(transaction: Transaction): void {
+    const lagging = this.#lagging;
+    if (!lagging) return;
+    const { clock } = this.#options;
+    lagging.news.push(transaction);
+    clock.at(clock.nowMs() + lagging.lagMs, () => learn(lagging, transaction));
+  }
+
+  /** It knows what its leader knows, and so do its clients. */
+  #catchUp(): void {
+    this.#lagging = undefined;
+    this.#deliver();
+  }
+
+  #deliver(): void {
+    for (const connection of this.#connections) connection.catchUp();
+  }
+
   /** Without a leader it serves nobody. */
   leaderDied(): void {
+    this.#lagging = undefined;
     this.#drop(false);
   }
 
@@ -109,6 +180,11 @@ interface Pending {
   readonly local: (() => Buffer) | undefined;
 }
 
+/** Something on its way. */
+interface Passage {
+  readonly arrive: () => void;
+}
+
 class FollowerConnection {
   readonly #follower: Follower;
   readonly #options: FollowerOptions;
@@ -120,11 +196,9 @@ class FollowerConnection {
   /** Requests in the order they came, the unanswered ones. */
   readonly #pending: Pending[] = [];
   /** What is on its way between follower and leader, each way in order. */
-  #upward: (() => void)[] = [];
-  #downward: (() => void)[] = [];
-  /** How much of it has been held up by the cut. */
-  #heldUp = 0;
-  #heldDown = 0;
+  readonly #underway: Readonly<Record<'up' | 'down', Passage[]>> = { up: [], down: [] };
+  /** The newest of it that has been held up by the cut. */
+  readonly #heldUp: { up?: Passage; down?: Passage } = {};
   /** Whether the connect request was passed on, and whether it was answered. */
   #handshaken = false;
   #connected = false;
@@ -166,19 +240,18 @@ class FollowerConnection {
 
   /** All that the leader has said has arrived. */
   catchUp(): void {
-    for (let next = this.#downward.shift(); next; next = this.#downward.shift()) next();
+    const newest = this.#underway.down.at(-1);
+    if (newest) this.#arriveUpTo('down', newest);
   }
 
   /** The leader is back: what was held up goes on. */
   goOn(): void {
     const { clock } = this.#options;
-    const again = (heading: 'up' | 'down', count: number) => {
-      for (let index = 0; index < count; index++) clock.at(clock.nowMs(), () => this.#arrive(heading));
-    };
-    again('up', this.#heldUp);
-    again('down', this.#heldDown);
-    this.#heldUp = 0;
-    this.#heldDown = 0;
+    for (const heading of ['up', 'down'] as const) {
+      const held = this.#heldUp[heading];
+      if (held) clock.at(clock.nowMs(), () => this.#arrive(heading, held));
+      delete this.#heldUp[heading];
+    }
   }
 
   #request(bytes: Buffer, frame: Buffer): void {
@@ -190,8 +263,8 @@ class FollowerConnection {
     const { xid, type } = RequestHeader.read(input);
     if (type === operations.ping.opcode) return this.#ping(bytes);
     // What comes behind a request to the leader must show what that has done.
-    const alone = this.#pending.length === 0 ? this.#follower.alone : undefined;
-    const local = alone && this.#localAnswer(xid, type, input, alone);
+    const replica = this.#pending.length === 0 ? this.#follower.replica : undefined;
+    const local = replica && this.#localAnswer(xid, type, input, replica);
     this.#pending.push({ local });
     if (local) this.#answerLocally();
     else this.#pass(bytes);
@@ -200,11 +273,11 @@ class FollowerConnection {
   /** Answered here at once; the leader hears of it half a tick later, and its own answer goes nowhere. */
   #ping(bytes: Buffer): void {
     const { clock, touchLagMs } = this.#options;
-    const zxid = this.#follower.alone?.zxid ?? this.#leader.zxid;
+    const zxid = this.#follower.replica?.zxid ?? this.#leader.zxid;
     this.#pending.push({ local: () => reply(xids.ping, zxid, 0) });
     this.#answerLocally();
     clock.at(clock.nowMs() + touchLagMs, () => {
-      if (!this.#over && !this.#follower.alone) this.#give(bytes);
+      if (!this.#over && !this.#follower.isAlone) this.#give(bytes);
     });
   }
 
@@ -212,7 +285,7 @@ class FollowerConnection {
     xid: number,
     opcode: number,
     input: JuteReader,
-    { reads, zxid }: NonNullable<Follower['alone']>,
+    { reads, zxid }: Replica,
   ): (() => Buffer) | undefined {
     const answers: Readonly<Record<number, readonly [Operation, (path: string) => unknown]>> = {
       [operations.exists.opcode]: [operations.exists, (path) => ({ stat: reads.exists(path, []) })],
@@ -282,20 +355,36 @@ class FollowerConnection {
 
   #send(heading: 'up' | 'down', arrive: () => void): void {
     const { clock, lagMs } = this.#options;
-    const queue = heading === 'up' ? this.#upward : this.#downward;
-    queue.push(arrive);
-    clock.at(clock.nowMs() + lagMs(), () => this.#arrive(heading));
+    const passage: Passage = { arrive };
+    this.#underway[heading].push(passage);
+    // What comes from a leader that it lags behind comes exactly when it learns of what that is about.
+    const takesMs = (heading === 'down' ? this.#follower.lagMs : undefined) ?? lagMs();
+    clock.at(clock.nowMs() + takesMs, () => this.#arrive(heading, passage));
   }
 
-  /** The oldest arrives, whoever's time it is: nothing overtakes. */
-  #arrive(heading: 'up' | 'down'): void {
-    if (this.#follower.alone) {
-      if (heading === 'up') this.#heldUp++;
-      else this.#heldDown++;
-      return;
-    }
-    (heading === 'up' ? this.#upward : this.#downward).shift()?.();
+  #arrive(heading: 'up' | 'down', passage: Passage): void {
+    if (this.#follower.isAlone) this.#heldUp[heading] = passage;
+    else this.#arriveUpTo(heading, passage);
   }
+
+  /** Nothing overtakes: what was on its way before it arrives with it. */
+  #arriveUpTo(heading: 'up' | 'down', passage: Passage): void {
+    const underway = this.#underway[heading];
+    while (underway.includes(passage)) underway.shift()!.arrive();
+  }
+}
+
+function learn({ replica, news }: Lag, transaction: Transaction): void {
+  if (news[0] !== transaction) return;
+  news.shift();
+  replica.zxid = transaction.zxid;
+  if (transaction.kind === 'open-session') return;
+  for (const change of transaction.changes) replica.tree.apply(change, transaction);
+}
+
+function replicaOf({ tree, zxid }: Leader): Replica {
+  const copy = copyOf(tree);
+  return { tree: copy, reads: new ReadOperations(copy, FRAME_BYTES_MAX), zxid };
 }
 
 function framed(frame: Buffer): Buffer {

@@ -36,10 +36,14 @@ export class HoldMonitor {
   readonly #held = new Set<HeldLease>();
   /** Nodes that were taken away by hand. */
   readonly #removed = new Set<string>();
+  /** Whose waits and leases of which lock that has hit. */
+  readonly #putOut = new Set<string>();
   readonly #endedSessions = new Set<bigint>();
   /** Nodes of those who let go of what they held: a neighbour may be told before they are deleted. */
   readonly #letGo = new Set<string>();
   readonly #permits: ReadonlyMap<string, number>;
+  /** The nodes by which each token is held. */
+  readonly #paths = new Map<bigint, readonly string[]>();
   /** The newest token of each exclusive lock, and which of its holds. */
   readonly #tokens = new Map<string, { readonly token: bigint; readonly section: number }>();
   /** How often a node that tasks share was passed on although others had waited for long, by its path. */
@@ -62,8 +66,10 @@ export class HoldMonitor {
     const { lease } = held;
     held.exempt ||= this.#isExempt(held);
     this.#held.add(held);
-    if (held.exempt || held.within) return;
+    if (held.within) return;
+    this.#paths.set(lease.token, lease.holding.paths);
     if (lease.remainingMs() <= 0) this.#fail('L3b', `${held.attempt} was handed a lease that has ended`);
+    if (held.exempt) return;
     this.#checkQueue(held);
     this.#checkTokens(held);
     this.#checkPasses(held);
@@ -92,7 +98,21 @@ export class HoldMonitor {
     for (const held of this.#held) if (held.client === client) this.#held.delete(held);
   }
 
-  /** Somebody takes a node away by hand. */
+  /** The nodes that whoever was granted this token holds by; none if nobody was. */
+  pathsOf(token: bigint): readonly string[] {
+    return this.#paths.get(token) ?? [];
+  }
+
+  /** Somebody takes a node of this client's away by hand. */
+  clientPutOut(client: string, lock: string): void {
+    this.#putOut.add(`${client} ${lock}`);
+  }
+
+  wasPutOut(client: string, locks: readonly string[]): boolean {
+    return locks.some((lock) => this.#putOut.has(`${client} ${lock}`));
+  }
+
+  /** A node is taken away by hand. */
   nodeRemoved(path: string): void {
     this.#removed.add(path);
     for (const held of this.#held) held.exempt ||= this.#isExempt(held);
@@ -102,11 +122,6 @@ export class HoldMonitor {
   sessionEnded(id: bigint): void {
     this.#endedSessions.add(id);
     for (const held of this.#held) held.exempt ||= this.#isExempt(held);
-  }
-
-  /** Whether anybody's node or session has been taken away by hand. */
-  get anyRemoved(): boolean {
-    return this.#removed.size > 0 || this.#endedSessions.size > 0;
   }
 
   isExempt(held: HeldLease): boolean {

@@ -3,7 +3,7 @@ import { parseEntry } from '../../queue/entry-name.ts';
 import type { ServerCore } from '../../server/server-core.ts';
 import type { Transaction } from '../../server/transaction.ts';
 import { GUARDED_FOLDER } from './steps.ts';
-import type { World } from './world.ts';
+import { BATON_FOLDER, type World } from './world.ts';
 
 const ANYONE = [
   {
@@ -19,9 +19,12 @@ export class Ledger {
   readonly #world: World;
   /** Contenders that are there, by the id in their name. */
   readonly #contenders = new Map<string, string>();
+  readonly #pathsOf: (token: bigint) => readonly string[];
 
-  constructor(world: World) {
+  /** `pathsOf` tells the nodes that whoever was granted this token holds by. */
+  constructor(world: World, pathsOf: (token: bigint) => readonly string[]) {
     this.#world = world;
+    this.#pathsOf = pathsOf;
   }
 
   /** Makes what `guard` writes to, and sets numbers that are not to begin at 0. */
@@ -77,6 +80,10 @@ export class Ledger {
   readonly #highest = new Map<string, bigint>();
 
   #guarded(path: string, data: Uint8Array | null): void {
+    const tree = this.#world.server?.core.tree;
+    const missing = this.#pathsOf(tokenIn(data)).find((each) => tree && !tree.get(each));
+    if (missing)
+      this.#world.fail('L1u', `${tokenIn(data)} wrote to ${path} when its node ${missing} was gone`);
     const recipe = this.#world.scenario.locks.find(({ name }) => path.endsWith(`/${name}`))?.recipe;
     if (recipe === 'semaphore' || recipe === 'read-write') return;
     const token = tokenIn(data);
@@ -99,7 +106,7 @@ export class Ledger {
       for (const name of node.children ?? []) visit(`${path}/${name}`, lock);
     };
     for (const name of tree.get('/locks')?.children ?? []) visit(`/locks/${name}`, name);
-    const batons = [...(tree.get('/holdfast/batons')?.children ?? [])].map((name) => `baton ${name}`);
+    const batons = [...(tree.get(BATON_FOLDER)?.children ?? [])].map((name) => `baton ${name}`);
     const watches = core.watches.count === 0 ? [] : [`${core.watches.count} watches`];
     return { nodes, others: [...batons, ...watches] };
   }

@@ -18,6 +18,7 @@ export const faultKinds: readonly FaultKind[] = [
   'disk-full',
   'slow-disk',
   'isolate',
+  'lag',
 ];
 
 interface FaultSetting {
@@ -35,13 +36,17 @@ export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
   const kinds = drawn.filter(
     (kind) =>
       (kind !== 'remove' || removable(setting.locks).length > 0) &&
-      (kind !== 'isolate' || setting.followerCount > 0),
+      ((kind !== 'isolate' && kind !== 'lag') || setting.followerCount > 0),
   );
   if (kinds.length === 0) return [];
   const count = dice.whole(1, 10);
-  const faults = Array.from({ length: count }, () => planFault(dice, dice.pick(kinds), setting)).flatMap(
-    (fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]),
-  );
+  // Many are done long before the end: what comes early meets more of them.
+  const untilMs = UNSAFE_MS * dice.pick([0.2, 0.4, 0.8]);
+  // What takes two faults to show takes them to strike the same one.
+  const victims = dice.chance(0.3) ? [dice.pick(setting.clients)] : setting.clients;
+  const faults = Array.from({ length: count }, () =>
+    planFault(dice, dice.pick(kinds), { ...setting, clients: victims }, untilMs),
+  ).flatMap((fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]));
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
@@ -54,8 +59,13 @@ function burst(dice: Dice, fault: Fault): Fault[] {
   }));
 }
 
-function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount }: FaultSetting): Fault {
-  const atMs = dice.between(0, UNSAFE_MS * 0.8);
+function planFault(
+  dice: Dice,
+  kind: FaultKind,
+  { clients, locks, followerCount }: FaultSetting,
+  untilMs: number,
+): Fault {
+  const atMs = dice.between(0, untilMs);
   const client = dice.pick(clients).name;
   const lock = dice.pick(locks).name;
   const forMs = dice.chance(0.5) ? dice.between(10, 600) : dice.between(500, 5_000);
@@ -88,6 +98,7 @@ function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount 
         kind,
         lock: dice.pick(removable(locks)).name,
         which: dice.pick(['first', 'second', 'last']),
+        ...(dice.chance(0.4) && { atHandOver: true }),
       };
     case 'remove-folder':
       return { atMs, kind, lock };
@@ -100,6 +111,14 @@ function planFault(dice: Dice, kind: FaultKind, { clients, locks, followerCount 
       return { atMs, kind, syncMsMax: dice.between(50, 800), forMs };
     case 'isolate':
       return { atMs, kind, follower: dice.whole(1, Math.max(1, followerCount)), forMs };
+    case 'lag':
+      return {
+        atMs,
+        kind,
+        follower: dice.whole(1, Math.max(1, followerCount)),
+        lagMs: dice.between(5, dice.pick([100, 900])),
+        forMs: dice.between(200, 6_000),
+      };
   }
 }
 

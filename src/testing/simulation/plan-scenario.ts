@@ -2,7 +2,7 @@ import { seededRandom } from '../../base/random.ts';
 import type { MutexOptions } from '../../locks/mutex-options.ts';
 import { Dice } from './dice.ts';
 import { planFaults } from './plan-faults.ts';
-import { planStep } from './plan-steps.ts';
+import { type Habits, planHabits, planStep } from './plan-steps.ts';
 import type { PlannedClient, PlannedLock, Scenario } from './scenario.ts';
 
 /** What a scenario is to be about, where chance is not to decide. */
@@ -10,6 +10,8 @@ export interface PlanOptions {
   readonly workload?: Workload;
   /** Only these kinds of faults. */
   readonly faults?: readonly string[];
+  /** What clients do more often than in most scenarios. */
+  readonly often?: 'close' | 'time-out' | 'hold-long';
 }
 
 /** Which locks there are: one recipe, or several beside each other. */
@@ -35,11 +37,13 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
   const dice = new Dice(seededRandom(Math.imul(seed, 0x2545f491) ^ 0x1234567));
   const workload = options.workload ?? dice.pick(['mutex', ...workloads]);
   const locks = planLocks(dice, workload);
-  const followerCount = dice.chance(0.3) ? dice.whole(1, 2) : 0;
+  const needed = options.faults?.some((kind) => kind === 'isolate' || kind === 'lag') ?? false;
+  const followerCount = dice.chance(0.3) || needed ? dice.whole(1, 2) : 0;
+  const habits = planHabits(dice, options.often);
   const clientCount = dice.whole(2, 5);
   const stepCount = Math.ceil(dice.whole(12, 45) / clientCount);
   const clients = Array.from({ length: clientCount }, (_, index) =>
-    planClient(dice, { index, locks, followerCount, stepCount }),
+    planClient(dice, { index, locks, followerCount, stepCount, habits }),
   );
   const faults = planFaults(dice, { clients, locks, followerCount, kinds: options.faults });
   // A counter that was set by hand is not on disk.
@@ -104,9 +108,13 @@ interface ClientSetting {
   readonly locks: readonly PlannedLock[];
   readonly followerCount: number;
   readonly stepCount: number;
+  readonly habits: Habits;
 }
 
-function planClient(dice: Dice, { index, locks, followerCount, stepCount }: ClientSetting): PlannedClient {
+function planClient(
+  dice: Dice,
+  { index, locks, followerCount, stepCount, habits }: ClientSetting,
+): PlannedClient {
   const servers = Array.from({ length: followerCount + 1 }, (_, server) => server);
   const shared = locks.some(({ sharing }) => sharing);
   const taskCount = shared ? dice.whole(1, 4) : dice.chance(0.3) ? 2 : 1;
@@ -116,7 +124,7 @@ function planClient(dice: Dice, { index, locks, followerCount, stepCount }: Clie
     sessionTimeoutMs: dice.pick([1_500, 2_000, 4_000]),
     servers: servers.length > 1 && dice.chance(0.4) ? [dice.pick(servers)] : servers,
     tasks: Array.from({ length: taskCount }, () =>
-      Array.from({ length: Math.ceil(stepCount / taskCount) }, () => planStep(dice, locks)),
+      Array.from({ length: Math.ceil(stepCount / taskCount) }, () => planStep(dice, locks, habits)),
     ),
   };
 }

@@ -1,12 +1,33 @@
 import type { Dice } from './dice.ts';
-import type { LockStep, PlannedLock, Step } from './scenario.ts';
+import type { Abort, LockStep, PlannedLock, Step } from './scenario.ts';
+
+/** What the users of a scenario tend to do. */
+export interface Habits {
+  readonly timeoutChance: number;
+  readonly closeChance: number;
+  /** Longer than sessions last. */
+  readonly longHoldChance: number;
+}
+
+/** Draws what they tend to do; `often` says what at any rate. */
+export function planHabits(dice: Dice, often: 'close' | 'time-out' | 'hold-long' | undefined): Habits {
+  const timeoutChance = dice.pick([0.1, 0.3, 0.3, 0.9]);
+  const closeChance = dice.pick([0, 0, 0.02, 0.1]);
+  const longHoldChance = dice.pick([0, 0, 0.05, 0.2]);
+  return {
+    timeoutChance: often === 'time-out' ? 0.9 : timeoutChance,
+    closeChance: often === 'close' ? 0.15 : closeChance,
+    longHoldChance: often === 'hold-long' ? 0.5 : longHoldChance,
+  };
+}
 
 /** Draws one thing for a client to do. */
-export function planStep(dice: Dice, locks: readonly PlannedLock[]): Step {
+export function planStep(dice: Dice, locks: readonly PlannedLock[], habits: Habits): Step {
   const lock = dice.pick(locks);
   const afterMs = dice.chance(0.3) ? 0 : dice.between(0, 500);
   if (dice.chance(0.04)) return { kind: 'look', afterMs, lock: lock.name };
   if (dice.chance(0.04)) return { kind: 'revoke', afterMs, lock: lock.name };
+  if (dice.chance(habits.closeChance)) return { kind: 'close', afterMs };
   if (lock.recipe === 'election' && dice.chance(0.15)) {
     return { kind: 'observe', afterMs, lock: lock.name, forMs: dice.between(0, 3_000) };
   }
@@ -20,13 +41,24 @@ export function planStep(dice: Dice, locks: readonly PlannedLock[]): Step {
     how: dice.pick(['acquire', 'acquire', 'acquire', 'try', 'attempt', 'use']),
     mode,
     ...(mode === 'lease' && { weight: dice.whole(1, lock.permits!) }),
-    ...(dice.chance(0.3) && { timeoutMs: dice.whole(0, dice.pick([200, 3_000])) }),
-    ...(dice.chance(0.15) && { abort: { steps: dice.whole(0, 40), reactions: dice.whole(0, 12) } }),
-    holdMs: dice.chance(0.3) ? 0 : dice.between(0, dice.chance(0.2) ? 1_500 : 250),
+    ...(dice.chance(habits.timeoutChance) && { timeoutMs: dice.whole(0, dice.pick([200, 3_000])) }),
+    ...(dice.chance(0.15) && { abort: planAbort(dice) }),
+    holdMs: planHoldMs(dice, habits),
     act: actOf(dice, mode),
     release: dice.pick(['once', 'once', 'twice', 'dispose', 'not-awaited']),
     listens: dice.chance(0.7),
   };
+}
+
+function planHoldMs(dice: Dice, { longHoldChance }: Habits): number {
+  if (dice.chance(longHoldChance)) return dice.between(1_000, 5_000);
+  return dice.chance(0.3) ? 0 : dice.between(0, dice.chance(0.2) ? 1_500 : 250);
+}
+
+function planAbort(dice: Dice): Abort {
+  const reactions = dice.whole(0, 12);
+  if (dice.chance(0.25)) return { steps: 5_000, reactions, onLoss: true };
+  return { steps: dice.whole(0, 40), reactions };
 }
 
 function modeOf(dice: Dice, { recipe }: PlannedLock): LockStep['mode'] {

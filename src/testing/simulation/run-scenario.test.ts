@@ -19,7 +19,7 @@ function inMacrotask<T>(run: () => T): Promise<T> {
 
 const outcomeOf = (scenario: Scenario): Promise<Outcome> => inMacrotask(() => runScenario(scenario));
 
-describe('a simulated run', () => {
+describe('a simulated run', { timeout: 60_000 }, () => {
   for (const workload of workloads) {
     test(`keeps every promise, and repeats to the byte: ${workload}`, async () => {
       const scenario = planScenario(5, { workload });

@@ -51,8 +51,8 @@ class Run {
   constructor(scenario: Scenario, story: Story) {
     this.#world = new World(scenario, story);
     story.nowMs = () => this.#world.nowMs;
-    this.#ledger = new Ledger(this.#world);
     this.#monitor = new HoldMonitor(this.#world);
+    this.#ledger = new Ledger(this.#world, (token) => this.#monitor.pathsOf(token));
     this.#steps = new Steps(this.#world, this.#monitor);
     this.#faults = new FaultInjector(this.#world, this.#monitor);
     this.#world.onTransaction = (transaction) => this.#ledger.transacted(transaction);

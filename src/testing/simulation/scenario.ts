@@ -44,14 +44,18 @@ export interface PlannedClient {
   readonly tasks: readonly (readonly Step[])[];
 }
 
-/** When a wait is called off: after so many things have happened in the world, and so many promise reactions after that. */
+/**
+ * When a wait is called off: so many promise reactions after so many things have happened in the world, in the midst of
+ * what the last of them sets off; or after the session's loss, if that comes first.
+ */
 export interface Abort {
   readonly steps: number;
   readonly reactions: number;
+  readonly onLoss?: boolean;
 }
 
 /** One thing that a task does, `afterMs` after the one before. */
-export type Step = LockStep | LookStep | RevokeStep | ObserveStep;
+export type Step = LockStep | LookStep | RevokeStep | ObserveStep | CloseStep;
 
 export interface LockStep {
   readonly kind: 'lock';
@@ -91,6 +95,14 @@ export interface ObserveStep {
   readonly forMs: number;
 }
 
+/** The client is closed, whatever it is doing, and another is connected in its place. */
+export interface CloseStep {
+  readonly kind: 'close';
+  readonly afterMs: number;
+  /** Not at once, but so much later. */
+  readonly when?: Pick<Abort, 'steps' | 'reactions'>;
+}
+
 /** Something that goes wrong at a time of the world's clock. */
 export type Fault = { readonly atMs: number } & (
   | { readonly kind: 'reset'; readonly client: string }
@@ -111,13 +123,20 @@ export type Fault = { readonly atMs: number } & (
     }
   | { readonly kind: 'kill'; readonly client: string; readonly silently: boolean }
   | { readonly kind: 'expire'; readonly client: string }
-  | { readonly kind: 'remove'; readonly lock: string; readonly which: 'first' | 'second' | 'last' }
+  | {
+      readonly kind: 'remove';
+      readonly lock: string;
+      readonly which: 'first' | 'second' | 'last';
+      /** Not before the lock is handed over the next time: what both have to tell arrives together. */
+      readonly atHandOver?: boolean;
+    }
   | { readonly kind: 'remove-folder'; readonly lock: string }
   | { readonly kind: 'crash'; readonly forMs: number }
   | { readonly kind: 'stall-server'; readonly forMs: number }
   | { readonly kind: 'disk-full'; readonly forMs: number }
   | { readonly kind: 'slow-disk'; readonly syncMsMax: number; readonly forMs: number }
   | { readonly kind: 'isolate'; readonly follower: number; readonly forMs: number }
+  | { readonly kind: 'lag'; readonly follower: number; readonly lagMs: number; readonly forMs: number }
 );
 
 export type FaultKind = Fault['kind'];

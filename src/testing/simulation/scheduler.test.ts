@@ -35,6 +35,21 @@ describe('the scheduler', () => {
       expect(scheduler.stepCount).toBe(4);
     }));
 
+  test('lets the reactions to an occurrence and to what is done beside it take turns', () =>
+    inMacrotask(() => {
+      const scheduler = new Scheduler(() => {});
+      const seen: string[] = [];
+      const tell = async (name: string) => {
+        for (let reaction = 0; reaction < 2; reaction++) {
+          seen.push(`${name}${reaction}`);
+          await undefined;
+        }
+      };
+      scheduler.at(1, () => void tell('event '));
+      scheduler.step(1, [() => void tell('user ')]);
+      expect(seen).toEqual(['event 0', 'user 0', 'event 1', 'user 1']);
+    }));
+
   test('runs every promise reaction, then what was to come at the end of the tick, before the next', () =>
     inMacrotask(() => {
       const scheduler = new Scheduler(() => {});

@@ -50,8 +50,11 @@ export class Scheduler {
     this.#endOfTick.push(run);
   }
 
-  /** Lets the next thing happen; false if there is none, or none until `untilMs`. */
-  step(untilMs = Number.POSITIVE_INFINITY): boolean {
+  /**
+   * Lets the next thing happen; false if there is none, or none until `untilMs`. What is done `beside` it is begun
+   * before any promise reaction to it runs, so that the reactions to both take turns.
+   */
+  step(untilMs = Number.POSITIVE_INFINITY, beside: readonly (() => void)[] = []): boolean {
     let next = this.#heap[0];
     while (next && !next.run) {
       this.#pop();
@@ -64,6 +67,7 @@ export class Scheduler {
     const { run } = next;
     next.run = undefined;
     this.#run(run!);
+    for (const each of beside) this.#run(each);
     this.settle();
     return true;
   }

@@ -21,13 +21,16 @@ import {
 } from '../../protocol/errors.ts';
 import type { GaveUp } from '../history.ts';
 import type { HeldLease, HoldMonitor } from './hold-monitor.ts';
-import type { Abort, LockStep, Step } from './scenario.ts';
+import type { Abort, CloseStep, LockStep, Step } from './scenario.ts';
 import { describe, type SimulatedClient, type World } from './world.ts';
 
 /** Somebody changed their mind. */
 export class CalledOff extends Error {
   override readonly name = 'CalledOff';
 }
+
+/** How soon one looks whether there is a client again. */
+const RECONNECTING_MS = 20;
 
 /** What is written under a lock's protection goes here. */
 export const GUARDED_FOLDER = '/guarded';
@@ -37,6 +40,8 @@ export class Steps {
   readonly #world: World;
   readonly #monitor: HoldMonitor;
   readonly #fences = new Map<string, Fence>();
+  /** Clients that were closed. */
+  readonly #closed = new WeakSet<Holdfast>();
   #attemptCount = 0;
   /** Steps that have begun and not ended, by what they are about. */
   readonly underway = new Map<symbol, string>();
@@ -48,8 +53,9 @@ export class Steps {
 
   async run(client: SimulatedClient, step: Step): Promise<void> {
     const key = Symbol();
-    const holdfast = client.holdfast!;
     await sleep(client.process, step.afterMs);
+    while (!client.holdfast) await sleep(client.process, RECONNECTING_MS);
+    const { holdfast } = client;
     this.underway.set(
       key,
       `${client.plan.name}: ${step.kind === 'lock' ? `${step.how} ${step.locks}` : step.kind}`,
@@ -64,10 +70,26 @@ export class Steps {
           return void (await this.#tolerantly(() => holdfast.revoke(step.lock)));
         case 'observe':
           return await this.#observe(client, holdfast, step);
+        case 'close':
+          return await this.#close(client, holdfast, step);
       }
     } finally {
       this.underway.delete(key);
     }
+  }
+
+  /** Everything that goes on by it ends, each call with an answer; then the program begins anew. */
+  async #close(client: SimulatedClient, holdfast: Holdfast, { when }: CloseStep): Promise<void> {
+    if (when) await new Promise<void>((resolve) => this.#later(client, when, resolve));
+    if (client.holdfast !== holdfast) return; // Another task has closed it.
+    this.#closed.add(holdfast);
+    client.holdfast = undefined;
+    const closing = holdfast.close();
+    for (const { attempt, lease } of this.#monitor.leasesOf(client.plan.name)) {
+      if (lease.remainingMs() > 0) this.#world.fail('L3c', `${attempt} holds on though its client is closed`);
+    }
+    await closing;
+    while (!client.holdfast) await this.#world.connect(client).catch(() => {});
   }
 
   /** What comes of looking is checked by other means; that it ends is what matters here. */
@@ -122,7 +144,7 @@ export class Steps {
       }),
     });
     const controller = step.abort && new AbortController();
-    if (step.abort) this.#abortLater(client, step.abort, controller!);
+    if (step.abort) this.#abortLater(client, holdfast, step.abort, controller!);
     const options: SemaphoreOptions = {
       ...(controller && { signal: controller.signal }),
       ...(timeoutMs !== undefined && { timeoutMs }),
@@ -152,7 +174,7 @@ export class Steps {
       const held = await hold(lease);
       await this.#release(held, step);
     } catch (error) {
-      this.#failed(attempt, error, controller?.signal);
+      this.#failed({ attempt, client: client.plan.name, locks, holdfast }, error, controller?.signal);
     }
   }
 
@@ -381,28 +403,51 @@ export class Steps {
     });
   }
 
-  #failed(attempt: string, error: unknown, signal: AbortSignal | undefined): void {
+  #failed(
+    {
+      attempt,
+      client,
+      locks,
+      holdfast,
+    }: Pick<HeldLease, 'attempt' | 'client' | 'locks'> & { holdfast: Holdfast },
+    error: unknown,
+    signal: AbortSignal | undefined,
+  ): void {
     if (signal?.aborted && error === signal.reason) return this.#gaveUp(attempt, 'aborted');
     if (error instanceof LockTimeoutError) return this.#gaveUp(attempt, 'timeout');
     if (error instanceof LockUnreachableError) return this.#gaveUp(attempt, 'unreachable');
     if (error instanceof ContenderEvictedError) {
-      if (!this.#monitor.anyRemoved)
+      if (!this.#monitor.wasPutOut(client, locks))
         this.#world.fail('L14', `${attempt} was told of a removal that never was`);
       return this.#gaveUp(attempt, 'evicted');
     }
-    if (error instanceof LockLostError) return this.#gaveUp(attempt, 'error', error.message);
+    if (error instanceof ClosedError && this.#closed.has(holdfast))
+      return this.#gaveUp(attempt, 'error', 'closed');
     this.#world.fail('error', `${attempt}: ${describe(error)}`);
   }
 
-  #abortLater(client: SimulatedClient, abort: Abort, controller: AbortController): void {
-    const { scheduler } = this.#world;
-    const dueAt = scheduler.stepCount + abort.steps;
-    const callOff = async () => {
-      for (let reaction = 0; reaction < abort.reactions; reaction++) await undefined;
-      controller.abort(new CalledOff('called off'));
-    };
-    this.#world.atStep(dueAt, () => client.process.input(() => void callOff()));
+  #abortLater(client: SimulatedClient, holdfast: Holdfast, abort: Abort, controller: AbortController): void {
+    const callOff = () => controller.abort(new CalledOff('called off'));
+    this.#later(client, abort, callOff);
+    if (!abort.onLoss) return;
+    const onLoss = () => void afterReactions(abort.reactions, callOff);
+    holdfast.zk.session.lost.addEventListener('abort', onLoss, { once: true });
   }
+
+  /** Does something so many steps and reactions from now. */
+  #later(
+    client: SimulatedClient,
+    { steps, reactions }: Pick<Abort, 'steps' | 'reactions'>,
+    act: () => void,
+  ): void {
+    const dueAt = this.#world.scheduler.stepCount + steps;
+    this.#world.atStep(dueAt, () => client.process.input(() => void afterReactions(reactions, act)));
+  }
+}
+
+async function afterReactions(count: number, act: () => void): Promise<void> {
+  for (let reaction = 0; reaction < count; reaction++) await undefined;
+  act();
 }
 
 function isTransient(error: ZkError): boolean {

@@ -28,14 +28,17 @@ export interface SimulatedClient {
   readonly plan: PlannedClient;
   readonly process: SimulatedProcess;
   readonly uplink: SimulatedUplink;
-  /** Undefined until it is connected for the first time. */
+  /** Undefined until it is connected for the first time, and while it makes a new one after a close. */
   holdfast: Holdfast | undefined;
+  connectionCount: number;
 }
 
 export const TICK_MS = 500;
 const SERVER_LIMITS = { tickMs: TICK_MS, sessionTimeoutMsMin: 1_000, handshakeMs: 3_000 };
 const SERVER_HOST = 'server';
 const PORT = 2181;
+/** Where batons are passed. */
+export const BATON_FOLDER = '/holdfast/batons';
 
 /**
  * The real client, the real locks and the real server core in one process, without socket, timer or disk: all of it
@@ -58,6 +61,10 @@ export class World {
   /** Told of each transaction, and of what a start found on disk. */
   onTransaction: (transaction: Transaction) => void = () => {};
   onRecovered: (core: ServerCore) => void = () => {};
+  /** What the server has done and nobody may see yet. */
+  #unsettled: Transaction[] = [];
+  /** Waiting for a lock to be handed over. */
+  readonly #atHandOver = new Map<string, (() => void)[]>();
   readonly #atStep = new Map<number, (() => void)[]>();
   #serverStarts = 0;
 
@@ -90,6 +97,7 @@ export class World {
       process: new SimulatedProcess(this.scheduler, { clockRate: plan.clockRate }),
       uplink: this.network.attach(plan.name),
       holdfast: undefined,
+      connectionCount: 0,
     }));
   }
 
@@ -112,23 +120,37 @@ export class World {
     this.violation ??= { property, message, atMs: this.nowMs };
   }
 
-  /** Calls `run` once so many things have happened. */
+  /** Calls `run` beside the next thing after so many have happened. */
   atStep(stepCount: number, run: () => void): void {
     const others = this.#atStep.get(stepCount);
     if (others) others.push(run);
     else this.#atStep.set(stepCount, [run]);
   }
 
+  /** Calls `run` right after the lock was handed over by a baton for the next time. */
+  atHandOver(lock: string, run: () => void): void {
+    this.#atHandOver.set(lock, [...(this.#atHandOver.get(lock) ?? []), run]);
+  }
+
+  #handedOver(transaction: Transaction): void {
+    if (this.#atHandOver.size === 0 || transaction.kind === 'open-session') return;
+    const { changes } = transaction;
+    if (!changes.some(({ kind, path }) => kind === 'create' && path.startsWith(`${BATON_FOLDER}/`))) return;
+    for (const { kind, path } of changes) {
+      const lock = path.split('/')[2]!;
+      if (kind !== 'delete' || !path.startsWith('/locks/')) continue;
+      for (const run of this.#atHandOver.get(lock) ?? []) this.scheduler.at(this.nowMs, run);
+      this.#atHandOver.delete(lock);
+    }
+  }
+
   /** Lets the next thing happen; false if there is none until then. */
   step(untilMs: number): boolean {
     const { scheduler } = this;
-    const due = this.#atStep.get(scheduler.stepCount);
-    if (due) {
-      this.#atStep.delete(scheduler.stepCount);
-      for (const run of due) run();
-      scheduler.settle();
-    }
-    return scheduler.step(untilMs);
+    const number = scheduler.stepCount;
+    if (!scheduler.step(untilMs, this.#atStep.get(number))) return false;
+    this.#atStep.delete(number);
+    return true;
   }
 
   async startServer(): Promise<void> {
@@ -145,7 +167,15 @@ export class World {
       logBytesMax: this.scenario.logBytesMax,
       syncMsMax: () => this.disk.syncMsMax,
       log: this.story.log('server'),
-      onTransaction: (transaction) => this.onTransaction(transaction),
+      onTransaction: (transaction) => {
+        this.onTransaction(transaction);
+        this.#handedOver(transaction);
+        this.#unsettled.push(transaction);
+      },
+      onSettled: (zxid) => this.#settled(zxid),
+      onTakenBack: () => {
+        this.#unsettled = [];
+      },
     });
     folder.fault = ({ kind }) =>
       this.disk.full && (kind === 'write' || kind === 'sync' || kind === 'create')
@@ -162,9 +192,17 @@ export class World {
     };
   }
 
+  #settled(zxid: bigint): void {
+    for (let next = this.#unsettled[0]; next && next.zxid <= zxid; next = this.#unsettled[0]) {
+      this.#unsettled.shift();
+      for (const follower of this.followers) follower.committed(next);
+    }
+  }
+
   /** The power of the server's machine goes. */
   crashServer(): void {
     if (!this.server) return;
+    this.#unsettled = [];
     this.disk.folder = this.server.crash();
     this.server = undefined;
     for (const follower of this.followers) follower.leaderDied();
@@ -181,6 +219,7 @@ export class World {
         return core.zxid;
       },
       isAlive: () => this.server === server,
+      isSettled: () => this.#unsettled.length === 0,
     };
   }
 
@@ -193,7 +232,8 @@ export class World {
       sessionTimeoutMs: plan.sessionTimeoutMs,
       timeoutMs: 10_000,
       clock: process,
-      random: this.random(200 + number),
+      // Another each time: ids must not come again.
+      random: this.random(200 + number + 100 * client.connectionCount++),
       transport: new ProcessTransport(uplink, process),
       app: 'simulation',
       process: { host: plan.name, pid: number + 1 },

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { systemRandom } from '../base/random.ts';
+import type { Session } from '../client/session.ts';
+import type { ZooKeeper } from '../client/zookeeper.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
+import { MultiError } from '../protocol/errors.ts';
+import { parseEntry } from './entry-name.ts';
+import { Neighbours } from './neighbours.ts';
+import type { QueueStore } from './queue-store.ts';
+import { ZooKeeperPlace } from './zookeeper-place.ts';
+
+const FOLDER = '/locks/m';
+const OWN = '_c_00000000-0000-4000-8000-000000000001-lock-0000000001';
+const NEXT = `${FOLDER}/_c_00000000-0000-4000-8000-000000000002-lock-0000000002`;
+
+/** A place of which everything that is asked for, and everyone who is told, is written down. */
+function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace; neighbours: Neighbours } {
+  const zk = {
+    async multi(operations: readonly { readonly wire: { op: string; request: { path: string } } }[]) {
+      log.push(operations.map(({ wire }) => `${wire.op} ${wire.request.path}`).join(', '));
+      const refusal = refusals.shift();
+      if (refusal) throw refusal;
+      return [];
+    },
+  } as unknown as ZooKeeper;
+  const session = { lost: new AbortController().signal } as Session;
+  const neighbours = new Neighbours();
+  const store = { zk, clock: systemClock, random: systemRandom, neighbours, batonFolder: '/batons' };
+  const queue = { path: FOLDER, read: () => expect.unreachable(), viewIn: () => expect.unreachable() };
+  const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
+  return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours };
+}
+
+describe('a place that is let go of, with a neighbour behind it', () => {
+  const follow = (neighbours: Neighbours, log: string[]) =>
+    neighbours.follow(OWN, {
+      path: NEXT,
+      departed: (departure) => log.push(`told ${departure}`),
+      evict: () => log.push('told that it is removed'),
+    });
+
+  test('tells it, and goes only if its node is there', async () => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, []);
+    follow(neighbours, log);
+    await place.leave({ released: true });
+    expect(log).toEqual(['told released', `check ${NEXT}, delete ${FOLDER}/${OWN}`]);
+  });
+
+  test('tells it that it is removed, if it is, before it goes', async () => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, [new MultiError(errorCodes['no-node'], 'check', NEXT, 0)]);
+    follow(neighbours, log);
+    await place.leave({ released: true });
+    expect(log).toEqual([
+      'told released',
+      `check ${NEXT}, delete ${FOLDER}/${OWN}`,
+      'told that it is removed',
+      `delete ${FOLDER}/${OWN}`,
+    ]);
+  });
+
+  test('passes the baton where nobody of its process is behind it', async () => {
+    const log: string[] = [];
+    await placeOf(log, []).place.leave({ baton: true });
+    expect(log).toEqual([`create2 /batons/${OWN}, delete /batons/${OWN}, delete ${FOLDER}/${OWN}`]);
+  });
+});
