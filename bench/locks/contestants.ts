@@ -1,0 +1,116 @@
+// Who is measured, on which server, and who sits out which scenario and why.
+import type { LockKind } from './orders.ts';
+import type { Scenario } from './scenarios.ts';
+
+export type ServerKind = 'zookeeper' | 'embedded' | 'redis' | 'etcd';
+export type Program = 'holdfast' | 'node-zookeeper-client' | 'redlock' | 'etcd3' | 'curator' | 'kazoo';
+
+export interface Contestant {
+  readonly id: string;
+  readonly title: string;
+  readonly server: ServerKind;
+  readonly program: Program;
+  /** What it takes where a mutex is asked for. */
+  readonly mutex: LockKind;
+  /** Why it does not take part in this one; undefined if it does. */
+  absence(scenario: Scenario): string | undefined;
+}
+
+type Rule = Contestant['absence'];
+
+const NO_READ_WRITE = 'has neither a read-write lock nor a semaphore';
+const ASKS_AGAIN = 'nobody waits in a line there: who finds the lock taken asks again after a pause';
+
+const isEnsemble = (scenario: Scenario) => scenario.kind === 'rate' && scenario.place === 'ensemble';
+const isOther = (scenario: Scenario) =>
+  scenario.kind === 'rate' && (scenario.lock === 'read-write' || scenario.lock === 'semaphore');
+const standsAlone: Rule = (scenario) => (isEnsemble(scenario) ? 'is one server' : undefined);
+const herdOnly: Rule = (scenario) =>
+  scenario.id === 'herd' ? undefined : 'is there to be measured beside the mutex';
+
+/** Other than ZooKeeper's: no line of waiters to count, no other kinds of locks, one server here. */
+const foreign: Rule = (scenario) => {
+  if (scenario.kind === 'growth') return ASKS_AGAIN;
+  if (isOther(scenario)) return NO_READ_WRITE;
+  return isEnsemble(scenario) ? 'does not use ZooKeeper' : undefined;
+};
+
+/** The herd is about two locks of Holdfast. */
+const notInHerd =
+  (rule: Rule): Rule =>
+  (scenario) =>
+    scenario.id === 'herd' ? 'is about two locks of Holdfast' : rule(scenario);
+
+const all: Rule = () => undefined;
+
+/** kazoo parses a list of n names in Python for each of n waiters: with 5000 it is not done within minutes. */
+export const WAITERS_MAX: Readonly<Partial<Record<Program, number>>> = { kazoo: 1_000 };
+
+export const CONTESTANTS: readonly Contestant[] = [
+  {
+    id: 'holdfast',
+    title: 'Holdfast',
+    server: 'zookeeper',
+    program: 'holdfast',
+    mutex: 'mutex',
+    absence: all,
+  },
+  {
+    id: 'holdfast-embedded',
+    title: 'Holdfast, embedded server',
+    server: 'embedded',
+    program: 'holdfast',
+    mutex: 'mutex',
+    absence: notInHerd(standsAlone),
+  },
+  {
+    id: 'holdfast-simple',
+    title: 'Holdfast, `SimpleLock`',
+    server: 'zookeeper',
+    program: 'holdfast',
+    mutex: 'simple',
+    absence: herdOnly,
+  },
+  {
+    id: 'curator',
+    title: 'Curator 5.4',
+    server: 'zookeeper',
+    program: 'curator',
+    mutex: 'mutex',
+    absence: notInHerd(all),
+  },
+  {
+    id: 'kazoo',
+    title: 'kazoo 2.8',
+    server: 'zookeeper',
+    program: 'kazoo',
+    mutex: 'mutex',
+    absence: notInHerd(all),
+  },
+  {
+    id: 'node-zookeeper-client',
+    title: '`node-zookeeper-client`, textbook recipe',
+    server: 'zookeeper',
+    program: 'node-zookeeper-client',
+    mutex: 'mutex',
+    absence: notInHerd((scenario) =>
+      isOther(scenario) ? 'has no locks: only the mutex was written' : undefined,
+    ),
+  },
+  {
+    id: 'redlock',
+    title: '`redlock` on Redis',
+    server: 'redis',
+    program: 'redlock',
+    mutex: 'mutex',
+    absence: notInHerd(foreign),
+  },
+  {
+    id: 'etcd3',
+    title: '`etcd3` on etcd',
+    server: 'etcd',
+    program: 'etcd3',
+    mutex: 'mutex',
+    absence: notInHerd(foreign),
+  },
+];

@@ -1,0 +1,46 @@
+/** How much of everything: a full run takes at most twelve minutes, a quick one two. */
+export interface Plan {
+  readonly quick: boolean;
+  /** Counted ones; one more goes before them. */
+  readonly rounds: number;
+  readonly sliceMs: number;
+  readonly countedSliceMs: number;
+  /** Who takes longer for one slice is ended. */
+  readonly withinMs: number;
+  /** Of a thing that takes some round trips of 20 ms. */
+  readonly samples: number;
+  readonly handOvers: number;
+  readonly waitersMax: number;
+  /** How often a queue of so many is made. */
+  growthRounds(waiters: number): number;
+  /** Says what is under way. */
+  tell(what: string): void;
+}
+
+export function planOf(quick: boolean, tell: (what: string) => void): Plan {
+  return quick
+    ? {
+        quick,
+        rounds: 2,
+        sliceMs: 150,
+        countedSliceMs: 100,
+        withinMs: 20_000,
+        samples: 8,
+        handOvers: 50,
+        waitersMax: 100,
+        growthRounds: () => 1,
+        tell,
+      }
+    : {
+        quick,
+        rounds: 5,
+        sliceMs: 600,
+        countedSliceMs: 300,
+        withinMs: 30_000,
+        samples: 25,
+        handOvers: 100,
+        waitersMax: 5_000,
+        growthRounds: (waiters) => (waiters > 1_000 ? 1 : 3),
+        tell,
+      };
+}
