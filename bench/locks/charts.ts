@@ -11,7 +11,18 @@ const WIDTH = 820;
 const TEXT = '#6e7781';
 const GRID = '#6e778155';
 /** One for each contestant, in their order. */
-const COLOURS = ['#2f81f7', '#1f9d8b', '#8250df', '#d1742f', '#bf8700', '#8c959f', '#cf4a52', '#4e9a3c'];
+const COLOURS = [
+  '#2f81f7',
+  '#1f9d8b',
+  '#8250df',
+  '#d1742f',
+  '#bf8700',
+  '#8c959f',
+  '#cf4a52',
+  '#4e9a3c',
+  '#d45a9b',
+  '#5a7fa8',
+];
 const BAR = { height: 15, gap: 4, left: 250, right: 90 };
 const GROUP_HEAD = 30;
 const TOP = 46;

@@ -1,4 +1,6 @@
 // Who is measured, on which server, and who sits out which scenario and why.
+
+import { OPT_IN_MODES } from './opt-in-modes.ts';
 import type { LockKind } from './orders.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -28,6 +30,19 @@ const standsAlone: Rule = (scenario) => (isEnsemble(scenario) ? 'is one server' 
 const herdOnly: Rule = (scenario) =>
   scenario.id === 'herd' ? undefined : 'is there to be measured beside the mutex';
 
+/** Where one process asks for the same lock again and again. */
+const cachedOnly: Rule = (scenario) =>
+  scenario.id.startsWith('cached-') ? undefined : 'shows only where nobody else wants the lock';
+const crowdsOnly: Rule = (scenario) =>
+  ['contended', 'crowd-200', 'crowd-1000'].includes(scenario.id)
+    ? undefined
+    : 'shows only where many tasks of one process want one lock';
+/** Lease caching is measured beside what also answers without a queue. */
+const notCached =
+  (rule: Rule): Rule =>
+  (scenario) =>
+    scenario.id.startsWith('cached-') ? 'is measured without a cache, in solo and parallel' : rule(scenario);
+
 /** Other than ZooKeeper's: no line of waiters to count, no other kinds of locks, one server here. */
 const foreign: Rule = (scenario) => {
   if (scenario.kind === 'growth') return ASKS_AGAIN;
@@ -53,7 +68,7 @@ export const CONTESTANTS: readonly Contestant[] = [
     server: 'zookeeper',
     program: 'holdfast',
     mutex: 'mutex',
-    absence: all,
+    absence: notCached(all),
   },
   {
     id: 'holdfast-embedded',
@@ -61,7 +76,7 @@ export const CONTESTANTS: readonly Contestant[] = [
     server: 'embedded',
     program: 'holdfast',
     mutex: 'mutex',
-    absence: notInHerd(standsAlone),
+    absence: notInHerd(notCached(standsAlone)),
   },
   {
     id: 'holdfast-simple',
@@ -71,13 +86,37 @@ export const CONTESTANTS: readonly Contestant[] = [
     mutex: 'simple',
     absence: herdOnly,
   },
+  ...(OPT_IN_MODES.cache
+    ? [
+        {
+          id: 'holdfast-cached',
+          title: 'Holdfast, lease caching',
+          server: 'zookeeper',
+          program: 'holdfast',
+          mutex: 'cached',
+          absence: cachedOnly,
+        } as const,
+      ]
+    : []),
+  ...(OPT_IN_MODES.handOff
+    ? [
+        {
+          id: 'holdfast-handed-on',
+          title: 'Holdfast, local hand-off',
+          server: 'zookeeper',
+          program: 'holdfast',
+          mutex: 'handed-on',
+          absence: crowdsOnly,
+        } as const,
+      ]
+    : []),
   {
     id: 'curator',
     title: 'Curator 5.4',
     server: 'zookeeper',
     program: 'curator',
     mutex: 'mutex',
-    absence: notInHerd(all),
+    absence: notInHerd(notCached(all)),
   },
   {
     id: 'kazoo',
@@ -85,7 +124,7 @@ export const CONTESTANTS: readonly Contestant[] = [
     server: 'zookeeper',
     program: 'kazoo',
     mutex: 'mutex',
-    absence: notInHerd(all),
+    absence: notInHerd(notCached(all)),
   },
   {
     id: 'node-zookeeper-client',
@@ -93,8 +132,8 @@ export const CONTESTANTS: readonly Contestant[] = [
     server: 'zookeeper',
     program: 'node-zookeeper-client',
     mutex: 'mutex',
-    absence: notInHerd((scenario) =>
-      isOther(scenario) ? 'has no locks: only the mutex was written' : undefined,
+    absence: notInHerd(
+      notCached((scenario) => (isOther(scenario) ? 'has no locks: only the mutex was written' : undefined)),
     ),
   },
   {
@@ -111,6 +150,6 @@ export const CONTESTANTS: readonly Contestant[] = [
     server: 'etcd',
     program: 'etcd3',
     mutex: 'mutex',
-    absence: notInHerd(foreign),
+    absence: notInHerd(notCached(foreign)),
   },
 ];

@@ -26,7 +26,7 @@ export interface Parts {
 export function partsOf(measured: readonly Measured[]): Parts {
   const rates = ofKind(measured, 'rate');
   const summarised = rates.filter(({ scenario }) => SUMMARISED.includes(scenario.id));
-  const compared = rates.filter(({ scenario }) => scenario.baseline === 'curator');
+  const compared = rates.filter(({ scenario }) => scenario.id !== 'herd'); // Which is about two locks of Holdfast.
   const distant = ofKind(measured, 'round-trips');
   const growth = ofKind(measured, 'growth');
   return {

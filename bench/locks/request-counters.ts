@@ -13,7 +13,7 @@ const ZOOKEEPER_PING = 11;
 type Cut = (bytes: Buffer) => { readonly length: number; readonly isRequest: boolean } | undefined;
 
 function counterOf(cut: Cut): RequestCounter {
-  let pending = Buffer.alloc(0);
+  let pending: Buffer = Buffer.alloc(0);
   return (chunk) => {
     pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
     let count = 0;

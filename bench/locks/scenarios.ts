@@ -1,4 +1,5 @@
 // What is measured. The bench, its tables and its charts are made from this list.
+import { OPT_IN_MODES } from './opt-in-modes.ts';
 import type { LockKind } from './orders.ts';
 
 /** Where the servers are: one of each on this machine, or three ZooKeeper servers. */
@@ -22,7 +23,9 @@ export interface RateScenario extends Described {
   readonly processes: number;
   /** Whom the ratios are against. */
   readonly baseline: string;
-  /** Ratios to the baseline that the design wants of Holdfast on ZooKeeper. */
+  /** Whose ratio it is about. */
+  readonly subject: string;
+  /** Ratios to the baseline that the design wants of it. */
   readonly design?: { readonly floor: number; readonly aim: number };
   /** Left out of a quick run: getting that many in line takes longer than the run may. */
   readonly slow?: true;
@@ -57,7 +60,24 @@ const rate = {
   sessions: 1,
   processes: 1,
   baseline: 'curator',
+  subject: 'holdfast',
 } as const;
+
+const cached: readonly RateScenario[] = [
+  { id: 'cached-solo', title: 'lease caching, solo: 1 task, 1 lock', tasks: 1, locks: 1 },
+  {
+    id: 'cached-parallel',
+    title: 'lease caching, parallel: 32 tasks, 32 locks, 1 session',
+    tasks: 32,
+    locks: 32,
+  },
+].map((each) => ({
+  ...rate,
+  ...each,
+  subject: 'holdfast-cached',
+  baseline: 'redlock',
+  design: { floor: 10, aim: 30 },
+}));
 
 export const SCENARIOS: readonly Scenario[] = [
   { ...rate, id: 'solo', title: 'solo: 1 task, 1 lock', design: { floor: 1.5, aim: 2 } },
@@ -125,6 +145,7 @@ export const SCENARIOS: readonly Scenario[] = [
     sessions: 8,
     baseline: 'holdfast-simple',
   },
+  ...(OPT_IN_MODES.cache ? cached : []),
   { ...rate, id: 'ensemble-solo', title: 'three servers, solo: 1 task, 1 lock', place: 'ensemble' },
   {
     ...rate,

@@ -13,7 +13,7 @@ export interface BenchServer {
   /** `host:port`, or three of them. */
   readonly address: string;
   readonly pids: readonly number[];
-  stop(): Promise<void>;
+  stop(): PromiseLike<void>;
 }
 
 /** Starts each of these that is needed, and no other. */

@@ -17,7 +17,7 @@ const inOrder = CONTESTANTS.map(({ id }) => id);
 export function ratesTable(measured: readonly Measured<RateScenario, RateResult>[]): string {
   const columns = inOrder.filter((id) => measured.some(({ result }) => rowOf(result, id)));
   const lines = [
-    `| cycles per second | ${columns.map(titleOf).join(' | ')} | Holdfast is (spread) | floor | aim |`,
+    `| cycles per second | ${columns.map(titleOf).join(' | ')} | Holdfast is, of Curator's (spread) | floor | aim |`,
     `|---|${'---|'.repeat(columns.length + 3)}`,
   ];
   for (const { scenario, result } of measured) {
@@ -30,7 +30,7 @@ export function ratesTable(measured: readonly Measured<RateScenario, RateResult>
       `| ${[
         scenario.title,
         ...cells,
-        ratioText(result, 'holdfast', scenario.baseline) ?? '–',
+        comparisonText(scenario, result),
         floor === undefined ? '' : `${floor}×`,
         aim === undefined ? '' : `${aim}×`,
       ].join(' | ')} |`,
@@ -130,13 +130,20 @@ function ratioText(result: RateResult, contestant: string, baseline: string): st
   return `**${middle.toFixed(2)}×** (${min.toFixed(2)} to ${max.toFixed(2)})`;
 }
 
-function earlierLines({ baseline }: RateScenario, { earlier }: RateResult): string[] {
+/** For a column that is about Curator, unless it says otherwise. */
+function comparisonText({ subject, baseline }: RateScenario, result: RateResult): string {
+  const text = ratioText(result, subject, baseline);
+  if (text === undefined) return '–';
+  return baseline === 'curator' ? text : `${text} of ${titleOf(baseline)}'s`;
+}
+
+function earlierLines({ subject, baseline }: RateScenario, { earlier }: RateResult): string[] {
   const texts = earlier.flatMap(({ ratios: by, quick }) =>
-    by['holdfast'] === undefined ? [] : [`${by['holdfast'].toFixed(2)}×${quick ? ' (quick)' : ''}`],
+    by[subject] === undefined ? [] : [`${by[subject].toFixed(2)}×${quick ? ' (quick)' : ''}`],
   );
   return texts.length === 0
     ? []
-    : ['', `Runs before gave Holdfast ${texts.join(', ')} of ${titleOf(baseline)}.`];
+    : ['', `Runs before gave ${titleOf(subject)} ${texts.join(', ')} of ${titleOf(baseline)}.`];
 }
 
 /** Each reason once, with those it holds for. */

@@ -53,9 +53,16 @@ function lockOf(
       return (cycle) => (isWriteCycle(task, cycle) ? write : read);
     }
     case 'cached':
+      return always(optIn(holdfast, name, { cache: true }));
     case 'handed-on':
-      throw new RangeError(`${kind} is not written yet: its row says so`);
+      return always(optIn(holdfast, name, { handOff: true }));
   }
+}
+
+/** Asked for only where the library has it: see opt-in-modes.ts. */
+function optIn(holdfast: Holdfast, name: string, options: object): ReturnType<Chosen> {
+  const mutex: (name: string, options: object) => ReturnType<Chosen> = holdfast.mutex.bind(holdfast);
+  return mutex(name, options);
 }
 
 function taking(lockFor: Chosen): TakeLock {
