@@ -24,7 +24,8 @@ const COLOURS = [
   '#5a7fa8',
 ];
 const BAR = { height: 15, gap: 4, left: 250, right: 90 };
-const GROUP_HEAD = 30;
+const GROUP_HEAD = 24;
+const GROUP_GAP = 12;
 const TOP = 46;
 const PLOT = { height: 380, left: 70, right: 230, bottom: 48 };
 
@@ -73,32 +74,32 @@ export function roundTripChart(measured: readonly Measured<RoundTripScenario, Ro
   return barChart('Round trips until the lock is held (fewer is better)', groups);
 }
 
-/** Groups of bars on one scale from zero; `mark` draws a line down at that value. */
-export function barChart(title: string, groups: readonly BarGroup[], mark?: number): string {
-  const max = Math.max(mark ?? 0, ...groups.flatMap(({ bars }) => bars.map(({ value }) => value)), 1e-9);
-  const plotWidth = WIDTH - BAR.left - BAR.right;
-  const x = (value: number) => round(BAR.left + (value / max) * plotWidth);
+/** Each group has a scale of its own, from zero: one runaway would flatten all others. `mark` is a line at that value. */
+export function barChart(title: string, groups: readonly BarGroup[], mark = 0): string {
   const parts: string[] = [];
   let y = TOP;
   for (const group of groups) {
+    const max = Math.max(mark, ...group.bars.map(({ value }) => value), Number.MIN_VALUE);
+    const x = (value: number) => round(BAR.left + (value / max) * (WIDTH - BAR.left - BAR.right));
     parts.push(`<text x="12" y="${y + 14}" font-weight="600" fill="${TEXT}">${escaped(group.title)}</text>`);
-    y += GROUP_HEAD - 6;
+    y += GROUP_HEAD;
+    const top = y;
     for (const bar of group.bars) {
       const width = round(Math.max(1, x(bar.value) - BAR.left));
-      const middle = y + BAR.height - 3;
+      const baseline = y + BAR.height - 3;
       parts.push(
-        `<text x="${BAR.left - 8}" y="${middle}" text-anchor="end" fill="${TEXT}">${escaped(bar.label)}</text>` +
+        `<text x="${BAR.left - 8}" y="${baseline}" text-anchor="end" fill="${TEXT}">${escaped(bar.label)}</text>` +
           `<rect x="${BAR.left}" y="${y}" width="${width}" height="${BAR.height}" rx="2" fill="${bar.colour}"/>` +
-          `<text x="${BAR.left + width + 6}" y="${middle}" fill="${TEXT}">${escaped(bar.text)}</text>`,
+          `<text x="${BAR.left + width + 6}" y="${baseline}" fill="${TEXT}">${escaped(bar.text)}</text>`,
       );
       y += BAR.height + BAR.gap;
     }
-    y += 12;
-  }
-  if (mark !== undefined) {
-    parts.push(
-      `<line x1="${x(mark)}" x2="${x(mark)}" y1="${TOP}" y2="${y - 8}" stroke="${TEXT}" stroke-dasharray="3 3"/>`,
-    );
+    if (mark > 0) {
+      parts.push(
+        `<line x1="${x(mark)}" x2="${x(mark)}" y1="${top - 3}" y2="${y}" stroke="${TEXT}" stroke-dasharray="3 3"/>`,
+      );
+    }
+    y += GROUP_GAP;
   }
   return drawing(title, y, parts);
 }

@@ -8,7 +8,8 @@ import { measureRates } from './measure-rates.ts';
 import { planOf } from './plan.ts';
 import { Programs } from './programs.ts';
 import { publish, writeReport } from './publish.ts';
-import { writeResult } from './results.ts';
+import { NOTHING, partsOf } from './report.ts';
+import { readResults, writeResult } from './results.ts';
 import type { Place, RateScenario, Scenario } from './scenarios.ts';
 
 const startedAtMs = performance.now();
@@ -29,8 +30,12 @@ async function measure({ quick, scenarios, contestants }: Choices): Promise<void
   const rates = scenarios.filter((scenario) => scenario.kind === 'rate');
   const isAlone = ({ processes }: RateScenario) => processes === 1;
   const parts: { readonly place: Place; readonly scenarios: readonly Scenario[] }[] = [
-    { place: 'standalone', scenarios: rates.filter((each) => each.place === 'standalone' && isAlone(each)) },
-    { place: 'standalone', scenarios: scenarios.filter(({ kind }) => kind !== 'rate') },
+    {
+      place: 'standalone',
+      scenarios: scenarios.filter(
+        (each) => each.kind !== 'rate' || (each.place === 'standalone' && isAlone(each)),
+      ),
+    },
     { place: 'standalone', scenarios: rates.filter((each) => !isAlone(each)) },
     { place: 'ensemble', scenarios: rates.filter(({ place }) => place === 'ensemble') },
   ];
@@ -43,9 +48,11 @@ async function measure({ quick, scenarios, contestants }: Choices): Promise<void
     await using arena = await Arena.open(programs, present, place);
     for (const result of await measurePart(arena, own, contestants, plan)) writeResult(result);
   }
-  const { rates: table, distance, growth } = writeReport();
+  writeReport();
   process.stderr.write('\n');
-  console.log([table, distance, growth].join('\n\n'));
+  const now = readResults().filter(({ scenario }) => scenarios.includes(scenario));
+  const { each, distance, growth } = partsOf(now);
+  console.log([each, distance, growth].filter((part) => part !== NOTHING).join('\n\n'));
   console.error(
     `\n${seconds()} s. Everything is in bench/results; npm run bench -- --publish puts it into the docs.`,
   );

@@ -25,7 +25,7 @@ export async function measureGrowth(
   for (const contestant of contestants) {
     const reason = contestant.absence(scenario);
     if (reason === undefined) points.set(contestant, []);
-    else absent.push({ contestant: contestant.id, reason });
+    else if (reason !== '') absent.push({ contestant: contestant.id, reason });
   }
   for (const waiters of scenario.waiters.filter((count) => count <= plan.waitersMax)) {
     const times = new Map([...points.keys()].map((contestant) => [contestant, [] as number[]]));

@@ -55,9 +55,13 @@ export async function measureRates(
     if (contest.scenario.processes > 1 || contest.scenario.place === 'ensemble') continue;
     for (const contestant of contest.slices.keys()) {
       plan.tell(`counting requests: ${contest.scenario.title}`);
-      await takingPart(contest, contestant, async () => {
-        contest.traffic.set(contestant, await countTraffic(arena, contest.scenario, contestant, plan));
-      });
+      try {
+        const traffic = await countTraffic(arena, contest.scenario, contestant, plan);
+        if (traffic) contest.traffic.set(contestant, traffic);
+      } catch (error) {
+        // What was timed stands; there is a dash for what was not counted.
+        plan.tell(`not counted: ${contestant.title}: ${(error as Error).message}`);
+      }
     }
   }
   return contests.map((contest) => resultOf(contest, plan));
@@ -68,7 +72,7 @@ function contestOf(scenario: RateScenario, contestants: readonly Contestant[]): 
   for (const contestant of contestants) {
     const reason = contestant.absence(scenario);
     if (reason === undefined) contest.slices.set(contestant, []);
-    else contest.absent.push({ contestant: contestant.id, reason });
+    else if (reason !== '') contest.absent.push({ contestant: contestant.id, reason });
   }
   return contest;
 }
@@ -96,8 +100,10 @@ async function measureSlice(
   const serverBeforeMs = cpuMsOfAll(serverPids);
   const order = orderOf(scenario, contestant, plan.sliceMs);
   const measured = await Promise.all(peers.map((peer) => peer.perform(order, plan.withinMs)));
+  const cycles = measured.reduce((sum, each) => sum + each.cycles, 0);
+  if (cycles === 0) throw new Error(`not one cycle in ${plan.sliceMs} ms`);
   return {
-    cycles: measured.reduce((sum, { cycles }) => sum + cycles, 0),
+    cycles,
     elapsedMs: Math.max(...measured.map(({ elapsedMs }) => elapsedMs)),
     acquireUs: measured.flatMap(({ acquireUs }) => acquireUs),
     clientCpuMs: cpuMsOfAll(clientPids) - clientBeforeMs,
@@ -120,17 +126,19 @@ function orderOf(scenario: RateScenario, { mutex }: Contestant, sliceMs: number)
   };
 }
 
+/** Undefined if not one cycle was done: nothing was counted then. */
 async function countTraffic(
   arena: Arena,
   scenario: RateScenario,
   contestant: Contestant,
   plan: Plan,
-): Promise<{ requests: number; bytes: number }> {
+): Promise<{ requests: number; bytes: number } | undefined> {
   const { peer, proxy } = await arena.countedPeer(contestant);
   await peer.perform(orderOf(scenario, contestant, 1), plan.withinMs); // Opens the sessions.
   const before = proxy.traffic;
   const { cycles } = await peer.perform(orderOf(scenario, contestant, plan.countedSliceMs), plan.withinMs);
   const after = proxy.traffic;
+  if (cycles === 0) return undefined;
   return {
     requests: (after.requests - before.requests) / cycles,
     bytes: (after.bytes - before.bytes) / cycles,

@@ -12,12 +12,10 @@ export class SlowPeerError extends Error {
 export class Peer {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
-  readonly #command: string;
 
-  private constructor(child: ChildProcess, lines: AsyncIterator<string>, command: string) {
+  private constructor(child: ChildProcess, lines: AsyncIterator<string>) {
     this.#child = child;
     this.#lines = lines;
-    this.#command = command;
   }
 
   static async start([command, ...args]: readonly [string, ...string[]]): Promise<Peer> {
@@ -26,7 +24,7 @@ export class Peer {
     });
     child.stdin!.on('error', () => {}); // Of a peer that ended: the missing answer says so.
     const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
-    const peer = new Peer(child, lines, args.at(-2) ?? command);
+    const peer = new Peer(child, lines);
     await peer.#answer(60_000);
     return peer;
   }
@@ -63,8 +61,8 @@ export class Peer {
     }, withinMs);
     const { value, done } = await this.#lines.next();
     clearTimeout(overdue);
-    if (late) throw new SlowPeerError(`${this.#command}: not within ${withinMs / 1_000} s`);
-    if (done) throw new Error(`${this.#command}: ended instead of answering`);
+    if (late) throw new SlowPeerError(`not done within ${withinMs / 1_000} s`);
+    if (done) throw new Error('its process ended instead of answering');
     return JSON.parse(value);
   }
 }

@@ -34,7 +34,7 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
     : {
         quick,
         rounds: 5,
-        sliceMs: 600,
+        sliceMs: 500,
         countedSliceMs: 300,
         withinMs: 30_000,
         samples: 25,

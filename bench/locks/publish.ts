@@ -3,19 +3,18 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { withGeneratedPart } from '../../scripts/generated-part.ts';
 import { growthChart, ratesChart, roundTripChart } from './charts.ts';
-import { ofKind, type Parts, partsOf } from './report.ts';
+import { ofKind, partsOf } from './report.ts';
 import { readResults, resultsFolder } from './results.ts';
 import type { Measured } from './tables.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Tables and drawings beside the results; gives the tables, for the terminal. */
-export function writeReport(): Parts {
+/** Tables and drawings of all that was ever measured, beside the results. */
+export function writeReport(): void {
   const measured = readResults();
   const parts = partsOf(measured);
   writeFileSync(`${resultsFolder}locks.md`, `${Object.values(parts).join('\n\n')}\n`);
   writeDrawings(resultsFolder, measured);
-  return parts;
 }
 
 /** @throws Error if nothing was measured, or a document has no place for a part. */

@@ -12,7 +12,8 @@ import {
 
 /** What a reader of the README wants to know. */
 const SUMMARISED = ['solo', 'parallel', 'contended', 'crowd-200'];
-const NOTHING = 'Not measured yet.';
+/** The part of what there is no result of. */
+export const NOTHING = 'Not measured yet.';
 
 /** Pieces of Markdown, each with a place of its own. */
 export interface Parts {

@@ -150,7 +150,6 @@ function earlierLines({ subject, baseline }: RateScenario, { earlier }: RateResu
 function absenceLines(absent: readonly Absence[]): string[] {
   const byReason = new Map<string, Set<string>>();
   for (const { contestant, reason } of absent) {
-    if (contestant === 'holdfast-simple') continue; // Only of the herd.
     byReason.set(reason, (byReason.get(reason) ?? new Set()).add(titleOf(contestant)));
   }
   if (byReason.size === 0) return [];

@@ -28,7 +28,7 @@ const driver: LockDriver = {
 await serveOrders(driver);
 
 function taking(etcd: Etcd, key: string): TakeLock {
-  return async () => {
+  return async (_cycle, untilMs) => {
     for (;;) {
       const lock = etcd.lock(key).ttl(LEASE_SECONDS);
       try {
@@ -36,6 +36,7 @@ function taking(etcd: Etcd, key: string): TakeLock {
         return () => lock.release();
       } catch (error) {
         if (!(error instanceof EtcdLockFailedError)) throw error;
+        if (performance.now() >= untilMs) return undefined;
         await delay(RETRY_DELAY_MS + (2 * Math.random() - 1) * RETRY_JITTER_MS);
       }
     }

@@ -51,20 +51,13 @@ class OneByOne:
             lock.release()
 
 
-def chooser(client, kind, name, task):
-    """What is acquired in a cycle."""
+def lock_of(client, kind, name):
     path = "/kazoo/" + name
-    if kind == "read-write":
-        path += "-pages"
-        read, write = client.ReadLock(path), client.WriteLock(path)
-        return lambda cycle: write if (task + cycle) % 10 == 0 else read
     if kind == "semaphore":
-        lock = client.Semaphore(path + "-permits", max_leases=SEMAPHORE_PERMITS)
-    elif kind == "five-locks":
-        lock = OneByOne([client.Lock("%s-%d" % (path, index)) for index in range(FIVE)])
-    else:
-        lock = client.Lock(path)
-    return lambda cycle: lock
+        return client.Semaphore(path + "-permits", max_leases=SEMAPHORE_PERMITS)
+    if kind == "five-locks":
+        return OneByOne([client.Lock("%s-%d" % (path, index)) for index in range(FIVE)])
+    return client.Lock(path)
 
 
 def cycles(sessions, order):
@@ -74,19 +67,14 @@ def cycles(sessions, order):
 
     def task(index):
         client = sessions[index % int(order["sessions"])]
-        lock_for = chooser(
-            client, order["lock"], "%s-%d" % (order["name"], index % int(order["locks"])), index // int(order["sessions"])
-        )
+        lock = lock_of(client, order["lock"], "%s-%d" % (order["name"], index % int(order["locks"])))
         own = []
-        cycle = index
         start.wait()
         while time.perf_counter() < ends[0]:
-            lock = lock_for(cycle)
             asked_at = time.perf_counter()
             lock.acquire()
             own.append(time.perf_counter() - asked_at)
             lock.release()
-            cycle += 1
         latencies.extend(own)
 
     threads = [threading.Thread(target=task, args=(index,)) for index in range(int(order["tasks"]))]

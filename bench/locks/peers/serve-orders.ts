@@ -16,19 +16,32 @@ export interface LockSession {
   close(): Promise<unknown>;
 }
 
-export type TakeLock = (cycle: number) => Promise<() => Promise<unknown>>;
+/**
+ * Who stands in a line stays there until it holds. Who asks again and again has no place to lose, and gives up at
+ * `untilMs`, with undefined: otherwise the last of a crowd would ask for minutes.
+ */
+export type TakeLock = (cycle: number, untilMs: number) => Promise<LetGo | undefined>;
+export type LetGo = () => Promise<unknown>;
 
 /** One read in ten cycles is a write, and not of all tasks at the same time. */
 export const isWriteCycle = (task: number, cycle: number) => (task + cycle) % 10 === 0;
 
 /** Five locks for a library that takes only one at a time: in one order for all, so that no two of them wait for each other; let go of in the reverse order. */
 export function oneByOne(takes: readonly TakeLock[]): TakeLock {
-  return async (cycle) => {
-    const letGos: (() => Promise<unknown>)[] = [];
-    for (const take of takes) letGos.push(await take(cycle));
-    return async () => {
+  return async (cycle, untilMs) => {
+    const letGos: LetGo[] = [];
+    const letGoOfAll = async () => {
       for (const letGo of letGos.reverse()) await letGo();
     };
+    for (const take of takes) {
+      const letGo = await take(cycle, untilMs);
+      if (!letGo) {
+        await letGoOfAll();
+        return undefined;
+      }
+      letGos.push(letGo);
+    }
+    return letGoOfAll;
   };
 }
 
@@ -82,7 +95,8 @@ async function cycles(sessions: readonly LockSession[], order: Order): Promise<A
     );
     for (let cycle = index; performance.now() < endsAtMs; cycle++) {
       const askedAtMs = performance.now();
-      const letGo = await take(cycle);
+      const letGo = await take(cycle, endsAtMs);
+      if (!letGo) break;
       acquireMs.push(performance.now() - askedAtMs);
       await letGo();
     }
@@ -96,13 +110,13 @@ async function handOvers(sessions: readonly LockSession[], order: Order): Promis
   const takes = sessions.slice(0, 2).map((session) => session.lock('mutex', `${order.text('name')}-0`));
   const acquireMs: number[] = [];
   const startedAtMs = performance.now();
-  let letGo = await takes[0]!(0);
+  let letGo = (await takes[0]!(0, Number.POSITIVE_INFINITY))!;
   for (let sample = 1; sample <= order.count('samples'); sample++) {
-    const taken = takes[sample % 2]!(sample);
+    const taken = takes[sample % 2]!(sample, Number.POSITIVE_INFINITY);
     await delay(order.count('settleMs')); // It waits for its turn by then.
     const letGoAtMs = performance.now();
     const gone = letGo();
-    letGo = await taken;
+    letGo = (await taken)!;
     acquireMs.push(performance.now() - letGoAtMs);
     await gone;
   }
@@ -122,16 +136,16 @@ async function serveQueue(
   const takes = Array.from({ length: order.count('waiters') + 1 }, (_, index) =>
     sessions[index % sessions.length]!.lock('mutex', `${order.text('name')}-0`),
   );
-  const letGo = await takes.shift()!(0);
+  const letGo = (await takes.shift()!(0, Number.POSITIVE_INFINITY))!;
   let passed = 0;
   let letGoAtMs = 0;
   const ended = new Promise<number>((resolve) => {
     for (const take of takes) {
-      take(0)
+      take(0, Number.POSITIVE_INFINITY)
         .then(async (release) => {
           // The last one keeps it, so that nothing goes on behind what is measured.
           if (++passed === order.count('handOvers')) resolve(performance.now() - letGoAtMs);
-          else await release();
+          else await release!();
         })
         .catch(() => {}); // Its session is closed below, while it waits.
     }
