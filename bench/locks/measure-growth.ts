@@ -14,6 +14,12 @@ const POLL_MS = 50;
 const QUIET_POLLS = 5;
 const QUEUED_WITHIN_MS = 60_000;
 
+/** What becomes a point of a row, pass by pass. */
+interface Growing {
+  readonly ms: number[];
+  traffic?: { readonly requests: number; readonly bytes: number };
+}
+
 export async function measureGrowth(
   arena: Arena,
   scenario: GrowthScenario,
@@ -27,41 +33,37 @@ export async function measureGrowth(
     if (reason === undefined) points.set(contestant, []);
     else if (reason !== '') absent.push({ contestant: contestant.id, reason });
   }
+  const endsAtMs = performance.now() + plan.growthWithinMs;
   for (const waiters of scenario.waiters.filter((count) => count <= plan.waitersMax)) {
-    const times = new Map([...points.keys()].map((contestant) => [contestant, [] as number[]]));
-    const rounds = plan.growthRounds(waiters);
-    for (let round = 0; round <= rounds; round++) {
-      const present = [...times.keys()];
+    const growing = new Map([...points.keys()].map((contestant) => [contestant, { ms: [] } as Growing]));
+    const out = new Set<Contestant>();
+    const passes = plan.growthPasses(waiters);
+    for (const [round, pass] of passes.entries()) {
+      const present = [...growing.keys()];
       for (const index of present.keys()) {
         const contestant = present[(index + round) % present.length]!;
-        plan.tell(`${waiters} waiters, round ${round} of ${rounds}: ${contestant.title}`);
+        if (out.has(contestant)) continue;
+        plan.tell(`${waiters} waiters, pass ${round + 1} of ${passes.length}: ${contestant.title}`);
         try {
           checkSize(contestant, waiters);
-          if (round === 0) {
-            points.get(contestant)!.push(await countedPoint(arena, scenario, contestant, waiters, plan));
-          } else {
-            const [peer] = await arena.peers(contestant);
-            const { elapsedMs, cycles } = await passOn(arena, peer!, { scenario, contestant, waiters, plan });
-            times.get(contestant)!.push(elapsedMs / cycles);
-          }
+          if (performance.now() > endsAtMs) throw new Error('the run had no time left for it');
+          const own = growing.get(contestant)!;
+          const what = { scenario, contestant, waiters, plan };
+          if (pass === 'count') own.traffic = await countHandOvers(arena, what);
+          else own.ms.push(await timeHandOvers(arena, what));
         } catch (error) {
-          times.delete(contestant);
-          absent.push({
-            contestant: contestant.id,
-            reason: `${waiters} waiters: ${(error as Error).message}`,
-          });
+          // What was timed before stands.
+          out.add(contestant);
+          const reason = `${waiters} waiters, to ${pass}: ${(error as Error).message}`;
+          absent.push({ contestant: contestant.id, reason });
         }
       }
     }
-    for (const [contestant, ms] of times) {
-      const [counted, ...rest] = points.get(contestant)!.toReversed();
-      points.set(contestant, [...rest.toReversed(), { ...counted!, ms }]);
+    for (const [contestant, { ms, traffic }] of growing) {
+      if (ms.length > 0) points.get(contestant)!.push({ waiters, ms, ...traffic });
     }
   }
-  const rows = [...points].map(([{ id }, own]) => ({
-    contestant: id,
-    points: own.filter(({ ms }) => ms.length > 0),
-  }));
+  const rows = [...points].map(([{ id }, own]) => ({ contestant: id, points: own }));
   return { ...surroundings(plan.quick), kind: 'growth', scenario: scenario.id, rows, absent };
 }
 
@@ -71,17 +73,25 @@ function checkSize({ program }: Contestant, waiters: number): void {
     throw new RangeError(`getting in line takes minutes; up to ${max} here`);
 }
 
-/** Requests and bytes, untimed; also the warm-up. */
-async function countedPoint(
-  arena: Arena,
-  scenario: GrowthScenario,
-  contestant: Contestant,
-  waiters: number,
-  plan: Plan,
-): Promise<GrowthPoint> {
-  const { peer, proxy } = await arena.countedPeer(contestant);
-  const { cycles, traffic } = await passOn(arena, peer, { scenario, contestant, waiters, plan }, proxy);
-  return { waiters, ms: [], requests: traffic!.requests / cycles, bytes: traffic!.bytes / cycles };
+interface Queue {
+  readonly scenario: GrowthScenario;
+  readonly contestant: Contestant;
+  readonly waiters: number;
+  readonly plan: Plan;
+}
+
+/** Milliseconds for each. */
+async function timeHandOvers(arena: Arena, what: Queue): Promise<number> {
+  const [peer] = await arena.peers(what.contestant);
+  const { elapsedMs, cycles } = await passOn(arena, peer!, what);
+  return elapsedMs / cycles;
+}
+
+/** Requests and bytes for each, untimed. */
+async function countHandOvers(arena: Arena, what: Queue): Promise<{ requests: number; bytes: number }> {
+  const { peer, proxy } = await arena.countedPeer(what.contestant);
+  const { cycles, traffic } = await passOn(arena, peer, what, proxy);
+  return { requests: traffic!.requests / cycles, bytes: traffic!.bytes / cycles };
 }
 
 let lines = 0;
@@ -89,12 +99,7 @@ let lines = 0;
 async function passOn(
   arena: Arena,
   peer: Peer,
-  what: {
-    readonly scenario: GrowthScenario;
-    readonly contestant: Contestant;
-    readonly waiters: number;
-    readonly plan: Plan;
-  },
+  what: Queue,
   proxy?: CountingProxy,
 ): Promise<Measured & { readonly traffic?: { readonly requests: number; readonly bytes: number } }> {
   const { scenario, contestant, waiters, plan } = what;

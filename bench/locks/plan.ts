@@ -11,8 +11,10 @@ export interface Plan {
   readonly samples: number;
   readonly handOvers: number;
   readonly waitersMax: number;
-  /** How often a queue of so many is made. */
-  growthRounds(waiters: number): number;
+  /** What a queue of so many is made for, each time anew: making a long one takes longer than all that is measured. */
+  growthPasses(waiters: number): readonly ('count' | 'time')[];
+  /** No queue is begun later than this. */
+  readonly growthWithinMs: number;
   /** Says what is under way. */
   tell(what: string): void;
 }
@@ -28,7 +30,8 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         samples: 8,
         handOvers: 50,
         waitersMax: 100,
-        growthRounds: () => 1,
+        growthPasses: () => ['count', 'time'],
+        growthWithinMs: 30_000,
         tell,
       }
     : {
@@ -40,7 +43,8 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         samples: 25,
         handOvers: 100,
         waitersMax: 5_000,
-        growthRounds: (waiters) => (waiters > 1_000 ? 1 : 3),
+        growthPasses: (waiters) => (waiters > 1_000 ? ['time', 'count'] : ['count', 'time', 'time', 'time']),
+        growthWithinMs: 180_000,
         tell,
       };
 }
