@@ -29,7 +29,10 @@ const driver: LockDriver = {
         const keys =
           kind === 'five-locks' ? Array.from({ length: FIVE }, (_, at) => `${name}-${at}`) : [name];
         return async (_cycle, untilMs) => {
-          const retryCount = Math.min(RETRIES_MAX, Math.ceil((untilMs - performance.now()) / RETRY_DELAY_MS));
+          const retryCount = Math.min(
+            RETRIES_MAX,
+            Math.max(0, Math.ceil((untilMs - performance.now()) / RETRY_DELAY_MS)),
+          );
           try {
             const lock = await redlock.acquire(keys, LOCK_MS, { retryCount });
             return () => lock.release();
