@@ -104,6 +104,8 @@ async function passOn(
 ): Promise<Measured & { readonly traffic?: { readonly requests: number; readonly bytes: number } }> {
   const { scenario, contestant, waiters, plan } = what;
   const { address } = arena.server(contestant);
+  // Those of sessions that were closed a moment ago go one by one; counted, they would be waited for in vain.
+  await delay(POLL_MS * QUIET_POLLS);
   const watchesBefore = await watchCount(address);
   const order = lineOf({
     order: 'queue',
