@@ -5,6 +5,7 @@ import { lockErrorTable } from '../src/locks/lock-errors.ts';
 import { errorCodes } from '../src/protocol/error-codes.ts';
 import { errorTable } from '../src/protocol/errors.ts';
 import { linkTransitions, sessionTransitions } from '../src/session/session-state.ts';
+import { withGeneratedPart } from './generated-part.ts';
 
 interface Transition {
   readonly from: string;
@@ -26,9 +27,7 @@ for (const [file, sections] of Object.entries(parts)) {
   const before = readFileSync(file, 'utf8');
   let after = before;
   for (const [name, print] of Object.entries(sections)) {
-    const pattern = new RegExp(`(<!-- generated: ${name} -->\n)[\\s\\S]*?(<!-- end: ${name} -->)`);
-    if (!pattern.test(after)) throw new Error(`${file} has no place for ${name}`);
-    after = after.replace(pattern, (_all, begin: string, end: string) => `${begin}\n${print()}\n\n${end}`);
+    after = withGeneratedPart({ file, text: after }, name, print());
   }
   if (after === before) continue;
   stale = true;

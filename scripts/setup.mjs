@@ -60,10 +60,15 @@ function sameLock() {
 }
 
 export function installServers() {
-  const missing = DEBIAN_PACKAGES.filter((name) => !isInstalled(name));
+  installDebianPackages('the tests', DEBIAN_PACKAGES);
+}
+
+/** Installs what is missing of these; where that cannot be done, says who needs it and ends the process. */
+export function installDebianPackages(who, names) {
+  const missing = names.filter((name) => !isInstalled(name));
   if (missing.length === 0) return;
   if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) {
-    console.error(`setup: the tests need these Debian packages: ${missing.join(' ')}`);
+    console.error(`setup: ${who} need these Debian packages: ${missing.join(' ')}`);
     console.error(`setup: install them, e.g. with  sudo apt-get install ${missing.join(' ')}`);
     process.exit(1);
   }

@@ -5,6 +5,8 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'holdfast/zookeeper';
 import { startZooKeeper } from '../../test/support/zookeeper-process.ts';
+import { installPeers, peersFolder } from '../peers/install-peers.ts';
+import { median } from '../statistics.ts';
 import type { Measurement, Task } from './peer.ts';
 
 const quick = process.argv.includes('--quick');
@@ -33,10 +35,9 @@ const servers: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Netty: { 'zookeeper.serverCnxnFactory': 'org.apache.zookeeper.server.NettyServerCnxnFactory' },
 };
 
-const peersFolder = fileURLToPath(new URL('../peers/', import.meta.url));
 const resultsFolder = fileURLToPath(new URL('../results/', import.meta.url));
 const root = '/bench';
-const peers = ['holdfast', ...installPeers(), 'a socket'];
+const peers = ['holdfast', ...preparePeers(), 'a socket'];
 
 const report: string[] = [];
 for (const [name, properties] of Object.entries(servers)) report.push(...(await measureOn(name, properties)));
@@ -153,29 +154,16 @@ function message(child: ChildProcess): Promise<unknown> {
   });
 }
 
-/** Installs the peers on first use. The native one is compiled; where that fails, the bench says so and goes on. */
-function installPeers(): string[] {
-  const options = { cwd: peersFolder, stdio: ['ignore', 'ignore', 'inherit'] as ('ignore' | 'inherit')[] };
-  if (!existsSync(`${peersFolder}node_modules`)) {
-    console.error('bench: installing the other clients');
-    spawnSync(
-      'npm',
-      ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'],
-      options,
-    );
-  }
+/** The native client is compiled on first use; where that fails, the bench says so and goes on without it. */
+function preparePeers(): string[] {
+  installPeers();
   const native = `${peersFolder}node_modules/zookeeper`;
   const built = `${native}/build/Release/zookeeper.node`;
   if (!existsSync(built)) {
     console.error('bench: compiling the native client (needs cmake, make and a C++ compiler)');
-    spawnSync('npm', ['run', 'install'], { ...options, cwd: native, stdio: 'ignore', timeout: 600_000 });
+    spawnSync('npm', ['run', 'install'], { cwd: native, stdio: 'ignore', timeout: 600_000 });
   }
   if (existsSync(built)) return ['node-zookeeper-client', 'native'];
   console.error('bench: the native client does not compile here; going on without it');
   return ['node-zookeeper-client'];
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)]!;
 }

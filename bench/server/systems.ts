@@ -10,7 +10,7 @@ import type { EmbeddedAnswer, EmbeddedOrder } from './embedded-process.ts';
 
 const CLOCK_TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
-const TICK_MS = 2_000;
+export const TICK_MS = 2_000;
 const SESSION_TIMEOUT_MS_MAX = 60_000;
 const START_MS_MAX = 120_000;
 /** What suits a throughput test on few cores; a JVM sizes itself for more than it has here. */

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { median } from '../statistics.ts';
 import { PingProbe } from './ping-probe.ts';
 import { cpuMsOf, netty, type System, startEmbedded, startReal } from './systems.ts';
 import { type Outcome, type Scenario, scenarios, Workload } from './workload.ts';
@@ -159,8 +160,4 @@ const rateOf = ({ count, elapsedMs }: Outcome) => (1000 * count) / elapsedMs;
 
 function sum(measurements: readonly Measurement[], field: keyof Measurement): number {
   return measurements.reduce((total, measurement) => total + measurement[field], 0);
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }

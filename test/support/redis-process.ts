@@ -12,6 +12,8 @@ const START_TIMEOUT_MS = 60_000;
 /** A Redis of the test's own: on loopback, in memory only. */
 export interface RedisProcess extends AsyncDisposable {
   readonly url: string;
+  readonly port: number;
+  readonly pid: number;
 }
 
 export async function startRedis(): Promise<RedisProcess> {
@@ -33,7 +35,12 @@ export async function startRedis(): Promise<RedisProcess> {
     await child[Symbol.asyncDispose]();
     throw error;
   }
-  return { url: `redis://${HOST}:${port}`, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
+  return {
+    url: `redis://${HOST}:${port}`,
+    port: port!,
+    pid: child.pid,
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
+  };
 }
 
 function answersPing(port: number): Promise<boolean> {

@@ -44,6 +44,11 @@ export class ServerChild implements AsyncDisposable {
     }
   }
 
+  /** `setpriv` replaces itself by the server, so this is the server's. */
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   get exited(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }

@@ -328,7 +328,7 @@ interface ServerPlace {
 }
 
 /** Bytes in memory instead of on disk: a server's start and its writes are then not held up by other tests. */
-function memoryFolder(): string | undefined {
+export function memoryFolder(): string | undefined {
   try {
     accessSync('/dev/shm', constants.W_OK);
     return '/dev/shm';

@@ -31,7 +31,9 @@ Examples:
 
 Solo: one task and one lock. Parallel: 32 tasks, each its own lock, one connection. Contended: 32 tasks of 8
 connections, all one lock. A cycle is taking and letting go; the times are from asking to holding. It writes to the
-servers as fast as they answer: not during the day's busiest hour. Its locks are removed afterwards.`,
+servers as fast as they answer: not during the day's busiest hour. Its locks are removed afterwards.
+
+Beside Curator, kazoo, redlock and etcd on one machine: npm run bench in Holdfast's repository, docs/performance.md.`,
     )
     .action(async ({ duration, json, ...flags }: BenchOptions) => {
       exitWith(
@@ -40,7 +42,10 @@ servers as fast as they answer: not during the day's busiest hour. Its locks are
             const measured = await bench(flags, duration, signal, console);
             if (json) return printJson(console, { scenarios: measured }) ?? 0;
             printTable(console, COLUMNS, measured);
-            printLines(console, ['One machine, one moment: compare only with what was run beside it.']);
+            printLines(console, [
+              'One machine, one moment: compare only with what was run beside it.',
+              "Other libraries beside it: npm run bench in Holdfast's repository.",
+            ]);
             return 0;
           } catch (error) {
             if (signal.reason instanceof Signalled) return signal.reason.exitCode;

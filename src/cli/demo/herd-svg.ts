@@ -67,7 +67,8 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-function escaped(text: string): string {
+/** For text and for values of attributes. */
+export function escaped(text: string): string {
   return text
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

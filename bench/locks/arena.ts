@@ -1,0 +1,76 @@
+import { FaultProxy } from 'holdfast/testing';
+import type { Contestant, Program, ServerKind } from './contestants.ts';
+import { CountingProxy } from './counting-proxy.ts';
+import { Peer } from './peer.ts';
+import type { Programs } from './programs.ts';
+import type { Place } from './scenarios.ts';
+import { type BenchServer, startServers, stopServers } from './servers.ts';
+
+/** Servers, the processes of the peers on them, and what was put between; all of it ends with the arena. */
+export class Arena implements AsyncDisposable {
+  readonly #programs: Programs;
+  readonly #servers: ReadonlyMap<ServerKind, BenchServer>;
+  readonly #peers = new Map<string, Peer>();
+  readonly #counting = new Map<ServerKind, CountingProxy>();
+  readonly #delaying = new Map<ServerKind, FaultProxy>();
+
+  private constructor(programs: Programs, servers: ReadonlyMap<ServerKind, BenchServer>) {
+    this.#programs = programs;
+    this.#servers = servers;
+  }
+
+  static async open(programs: Programs, contestants: readonly Contestant[], place: Place): Promise<Arena> {
+    const kinds = new Set(contestants.map(({ server }) => server));
+    return new Arena(programs, await startServers(kinds, place));
+  }
+
+  server({ server }: Contestant): BenchServer {
+    return this.#servers.get(server)!;
+  }
+
+  /** Processes of its own for this contestant, the same each time; anew for one that was ended. */
+  async peers(contestant: Contestant, count = 1): Promise<Peer[]> {
+    const { address } = this.server(contestant);
+    return Promise.all(
+      Array.from({ length: count }, (_, index) => this.#peer(contestant.program, address, index)),
+    );
+  }
+
+  /** A process whose traffic is counted, and what counts it. */
+  async countedPeer(contestant: Contestant): Promise<{ peer: Peer; proxy: CountingProxy }> {
+    const { kind, address } = this.server(contestant);
+    const proxy = this.#counting.get(kind) ?? (await CountingProxy.start(kind, address));
+    this.#counting.set(kind, proxy);
+    return { peer: await this.#peer(contestant.program, proxy.address, 0), proxy };
+  }
+
+  /** A process that is so far away from its server. */
+  async distantPeer(contestant: Contestant, roundTripMs: number): Promise<Peer> {
+    const { kind, address } = this.server(contestant);
+    let proxy = this.#delaying.get(kind);
+    if (!proxy) {
+      const [host, port] = address.split(':') as [string, string];
+      proxy = await FaultProxy.start({ target: { host, port: Number(port) } });
+      proxy.delay({ toServerMs: roundTripMs / 2, toClientMs: roundTripMs / 2 });
+      this.#delaying.set(kind, proxy);
+    }
+    return this.#peer(contestant.program, proxy.connectString, 0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#peers.values()].map((peer) => peer.stop()));
+    for (const proxy of [...this.#counting.values(), ...this.#delaying.values()]) {
+      await proxy[Symbol.asyncDispose]();
+    }
+    await stopServers(this.#servers);
+  }
+
+  async #peer(program: Program, address: string, index: number): Promise<Peer> {
+    const key = `${program} ${address} ${index}`;
+    const present = this.#peers.get(key);
+    if (present && !present.ended) return present;
+    const peer = await Peer.start(this.#programs.command(program, address));
+    this.#peers.set(key, peer);
+    return peer;
+  }
+}

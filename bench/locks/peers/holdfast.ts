@@ -1,0 +1,73 @@
+// Holdfast, as its README says.
+import { connect, type Holdfast } from 'holdfast';
+import { FIVE, SEMAPHORE_PERMITS } from '../orders.ts';
+import {
+  isWriteCycle,
+  type LockDriver,
+  type LockSession,
+  serveOrders,
+  type TakeLock,
+} from './serve-orders.ts';
+
+const [, , servers] = process.argv as string[] as [string, string, string];
+
+const driver: LockDriver = {
+  async open(): Promise<LockSession> {
+    const holdfast = await connect({ servers, sessionTimeoutMs: 30_000 });
+    let tasks = 0;
+    return {
+      lock: (kind, name) => {
+        const task = tasks++;
+        return taking(lockOf(holdfast, kind, name, task));
+      },
+      close: () => holdfast.close(),
+    };
+  },
+};
+await serveOrders(driver);
+
+/** What is acquired in a cycle. */
+type Chosen = (cycle: number) => { acquire(): Promise<{ release(): Promise<unknown> }> };
+
+function lockOf(
+  holdfast: Holdfast,
+  kind: Parameters<LockSession['lock']>[0],
+  name: string,
+  task: number,
+): Chosen {
+  const always =
+    (lock: ReturnType<Chosen>): Chosen =>
+    () =>
+      lock;
+  switch (kind) {
+    case 'mutex':
+      return always(holdfast.mutex(name));
+    case 'simple':
+      return always(holdfast.simpleLock(`simple-${name}`));
+    case 'five-locks':
+      return always(holdfast.multiLock(Array.from({ length: FIVE }, (_, index) => `${name}-${index}`)));
+    case 'semaphore':
+      return always(holdfast.semaphore(`permits-${name}`, { permits: SEMAPHORE_PERMITS }));
+    case 'read-write': {
+      const { read, write } = holdfast.readWriteLock(`pages-${name}`);
+      return (cycle) => (isWriteCycle(task, cycle) ? write : read);
+    }
+    case 'cached':
+      return always(optIn(holdfast, name, { cache: true }));
+    case 'handed-on':
+      return always(optIn(holdfast, name, { handOff: true }));
+  }
+}
+
+/** Asked for only where the library has it: see opt-in-modes.ts. */
+function optIn(holdfast: Holdfast, name: string, options: object): ReturnType<Chosen> {
+  const mutex: (name: string, options: object) => ReturnType<Chosen> = holdfast.mutex.bind(holdfast);
+  return mutex(name, options);
+}
+
+function taking(lockFor: Chosen): TakeLock {
+  return async (cycle) => {
+    const lease = await lockFor(cycle).acquire();
+    return () => lease.release();
+  };
+}

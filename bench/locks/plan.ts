@@ -1,0 +1,50 @@
+/** How much of everything: a full run takes at most twelve minutes, a quick one two. */
+export interface Plan {
+  readonly quick: boolean;
+  /** Counted ones; one more goes before them. */
+  readonly rounds: number;
+  readonly sliceMs: number;
+  readonly countedSliceMs: number;
+  /** Who takes longer for one slice is ended. */
+  readonly withinMs: number;
+  /** Of a thing that takes some round trips of 20 ms. */
+  readonly samples: number;
+  readonly handOvers: number;
+  readonly waitersMax: number;
+  /** What a queue of so many is made for, each time anew: making a long one takes longer than all that is measured. */
+  growthPasses(waiters: number): readonly ('count' | 'time')[];
+  /** No queue is begun later than this. */
+  readonly growthWithinMs: number;
+  /** Says what is under way. */
+  tell(what: string): void;
+}
+
+export function planOf(quick: boolean, tell: (what: string) => void): Plan {
+  return quick
+    ? {
+        quick,
+        rounds: 2,
+        sliceMs: 150,
+        countedSliceMs: 100,
+        withinMs: 20_000,
+        samples: 8,
+        handOvers: 50,
+        waitersMax: 100,
+        growthPasses: () => ['count', 'time'],
+        growthWithinMs: 30_000,
+        tell,
+      }
+    : {
+        quick,
+        rounds: 5,
+        sliceMs: 500,
+        countedSliceMs: 300,
+        withinMs: 30_000,
+        samples: 25,
+        handOvers: 100,
+        waitersMax: 5_000,
+        growthPasses: (waiters) => (waiters > 1_000 ? ['time', 'count'] : ['count', 'time', 'time', 'time']),
+        growthWithinMs: 180_000,
+        tell,
+      };
+}
