@@ -1,6 +1,5 @@
 // Who is measured, on which server, and who sits out which scenario and why.
 
-import { OPT_IN_MODES } from './opt-in-modes.ts';
 import type { LockKind } from './orders.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -87,30 +86,22 @@ export const CONTESTANTS: readonly Contestant[] = [
     mutex: 'simple',
     absence: herdOnly,
   },
-  ...(OPT_IN_MODES.cache
-    ? [
-        {
-          id: 'holdfast-cached',
-          title: 'Holdfast, lease caching',
-          server: 'zookeeper',
-          program: 'holdfast',
-          mutex: 'cached',
-          absence: cachedOnly,
-        } as const,
-      ]
-    : []),
-  ...(OPT_IN_MODES.handOff
-    ? [
-        {
-          id: 'holdfast-handed-on',
-          title: 'Holdfast, local hand-off',
-          server: 'zookeeper',
-          program: 'holdfast',
-          mutex: 'handed-on',
-          absence: crowdsOnly,
-        } as const,
-      ]
-    : []),
+  {
+    id: 'holdfast-cached',
+    title: 'Holdfast, lease caching',
+    server: 'zookeeper',
+    program: 'holdfast',
+    mutex: 'cached',
+    absence: cachedOnly,
+  },
+  {
+    id: 'holdfast-handed-on',
+    title: 'Holdfast, local hand-off',
+    server: 'zookeeper',
+    program: 'holdfast',
+    mutex: 'handed-on',
+    absence: crowdsOnly,
+  },
   {
     id: 'curator',
     title: 'Curator 5.4',

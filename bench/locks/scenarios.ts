@@ -1,5 +1,4 @@
 // What is measured. The bench, its tables and its charts are made from this list.
-import { OPT_IN_MODES } from './opt-in-modes.ts';
 import type { LockKind } from './orders.ts';
 
 /** Where the servers are: one of each on this machine, or three ZooKeeper servers. */
@@ -146,7 +145,7 @@ export const SCENARIOS: readonly Scenario[] = [
     sessions: 8,
     baseline: 'holdfast-simple',
   },
-  ...(OPT_IN_MODES.cache ? cached : []),
+  ...cached,
   {
     ...rate,
     id: 'ensemble-solo',

@@ -33,7 +33,7 @@ import {
 export const REVOKE_MARK = '__REVOKE__';
 
 /** A wait for a neighbour that lasts this long is watched over by the server too; a shorter one pays nothing for it. */
-const LASTING_MS = 100;
+const LASTING_MS = 1_000;
 
 interface PlaceFacts {
   readonly queue: SessionQueue;

@@ -133,7 +133,9 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
   },
   // As the servers themselves do with containers that have stood empty: the next contender makes them anew.
   'delete-folders': async ({ admin }) => {
-    const deleting = Object.keys(LOCKS).map(async (name) => {
+    // Of a simple lock the node of that path is no folder but the holder's.
+    const withFolder = Object.keys(LOCKS).filter((name) => LOCKS[name]!.recipe !== 'simple');
+    const deleting = withFolder.map(async (name) => {
       const path = `/locks/${name}`;
       try {
         await admin.delete(path);

@@ -1,5 +1,6 @@
 // Holdfast, as its README says.
 import { connect, type Holdfast } from 'holdfast';
+import { Neighbours } from '../../../src/queue/neighbours.ts';
 import { FIVE, SEMAPHORE_PERMITS } from '../orders.ts';
 import {
   isWriteCycle,
@@ -12,8 +13,9 @@ import {
 const [, , servers] = process.argv as string[] as [string, string, string];
 
 const driver: LockDriver = {
-  async open(): Promise<LockSession> {
-    const holdfast = await connect({ servers, sessionTimeoutMs: 30_000 });
+  async open({ apart } = { apart: false }): Promise<LockSession> {
+    const neighbours = apart ? { neighbours: new Neighbours() } : {};
+    const holdfast = await connect({ servers, sessionTimeoutMs: 30_000, ...neighbours });
     let tasks = 0;
     return {
       lock: (kind, name) => {
@@ -53,16 +55,10 @@ function lockOf(
       return (cycle) => (isWriteCycle(task, cycle) ? write : read);
     }
     case 'cached':
-      return always(optIn(holdfast, name, { cache: true }));
+      return always(holdfast.mutex(`cached-${name}`, { cache: true }));
     case 'handed-on':
-      return always(optIn(holdfast, name, { handOff: true }));
+      return always(holdfast.mutex(`handed-on-${name}`, { handOff: true }));
   }
-}
-
-/** Asked for only where the library has it: see opt-in-modes.ts. */
-function optIn(holdfast: Holdfast, name: string, options: object): ReturnType<Chosen> {
-  const mutex: (name: string, options: object) => ReturnType<Chosen> = holdfast.mutex.bind(holdfast);
-  return mutex(name, options);
 }
 
 function taking(lockFor: Chosen): TakeLock {

@@ -6,7 +6,8 @@ import type { Answer, LockKind } from '../orders.ts';
 
 /** A library under one face. Each is used as its own documentation says. */
 export interface LockDriver {
-  open(): Promise<LockSession>;
+  /** `apart`: as if it were another process's, where sessions of one process know of each other. */
+  open(options?: { readonly apart: boolean }): Promise<LockSession>;
 }
 
 /** One connection to the servers. */
@@ -60,10 +61,12 @@ export async function serveOrders(driver: LockDriver): Promise<never> {
       await serveQueue(driver, order, say, async () => void (await lines.next()));
       continue;
     }
+    if (order.text('order') === 'hand-overs') {
+      say(await handOvers(driver, order));
+      continue;
+    }
     while (sessions.length < order.count('sessions')) sessions.push(await driver.open());
-    say(
-      order.text('order') === 'hand-overs' ? await handOvers(sessions, order) : await cycles(sessions, order),
-    );
+    say(await cycles(sessions, order));
   }
 }
 
@@ -108,8 +111,9 @@ async function cycles(sessions: readonly LockSession[], order: Order): Promise<A
 }
 
 /** Two sessions hand a lock to and fro; the time is from letting go to holding. */
-async function handOvers(sessions: readonly LockSession[], order: Order): Promise<Answer> {
-  const takes = sessions.slice(0, 2).map((session) => session.lock('mutex', `${order.text('name')}-0`));
+async function handOvers(driver: LockDriver, order: Order): Promise<Answer> {
+  const sessions = [await driver.open({ apart: true }), await driver.open({ apart: true })];
+  const takes = sessions.map((session) => session.lock('mutex', `${order.text('name')}-0`));
   const acquireMs: number[] = [];
   const startedAtMs = performance.now();
   let letGo = (await takes[0]!(0, Number.POSITIVE_INFINITY))!;
@@ -123,7 +127,9 @@ async function handOvers(sessions: readonly LockSession[], order: Order): Promis
     await gone;
   }
   await letGo();
-  return answerOf(acquireMs, performance.now() - startedAtMs);
+  const answer = answerOf(acquireMs, performance.now() - startedAtMs);
+  await Promise.all(sessions.map((session) => session.close()));
+  return answer;
 }
 
 /** A holder and many who wait; on a word, the lock goes through the hands of the first of them. */
