@@ -11,8 +11,8 @@ export class Arena implements AsyncDisposable {
   readonly #programs: Programs;
   readonly #servers: ReadonlyMap<ServerKind, BenchServer>;
   readonly #peers = new Map<string, Peer>();
-  readonly #counting = new Map<ServerKind, CountingProxy>();
-  readonly #delaying = new Map<ServerKind, FaultProxy>();
+  readonly #counting = new Map<ServerKind, Promise<CountingProxy>>();
+  readonly #delaying = new Map<ServerKind, Promise<FaultProxy>>();
 
   private constructor(programs: Programs, servers: ReadonlyMap<ServerKind, BenchServer>) {
     this.#programs = programs;
@@ -39,27 +39,27 @@ export class Arena implements AsyncDisposable {
   /** A process whose traffic is counted, and what counts it. */
   async countedPeer(contestant: Contestant): Promise<{ peer: Peer; proxy: CountingProxy }> {
     const { kind, address } = this.server(contestant);
-    const proxy = this.#counting.get(kind) ?? (await CountingProxy.start(kind, address));
-    this.#counting.set(kind, proxy);
+    const starting = this.#counting.get(kind) ?? CountingProxy.start(kind, address);
+    this.#counting.set(kind, starting);
+    const proxy = await starting;
     return { peer: await this.#peer(contestant.program, proxy.address, 0), proxy };
   }
 
   /** A process that is so far away from its server. */
   async distantPeer(contestant: Contestant, roundTripMs: number): Promise<Peer> {
     const { kind, address } = this.server(contestant);
-    let proxy = this.#delaying.get(kind);
-    if (!proxy) {
-      const [host, port] = address.split(':') as [string, string];
-      proxy = await FaultProxy.start({ target: { host, port: Number(port) } });
-      proxy.delay({ toServerMs: roundTripMs / 2, toClientMs: roundTripMs / 2 });
-      this.#delaying.set(kind, proxy);
-    }
+    const [host, port] = address.split(':') as [string, string];
+    const starting = this.#delaying.get(kind) ?? FaultProxy.start({ target: { host, port: Number(port) } });
+    this.#delaying.set(kind, starting);
+    const proxy = await starting;
+    proxy.delay({ toServerMs: roundTripMs / 2, toClientMs: roundTripMs / 2 });
     return this.#peer(contestant.program, proxy.connectString, 0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#peers.values()].map((peer) => peer.stop()));
-    for (const proxy of [...this.#counting.values(), ...this.#delaying.values()]) {
+    for (const starting of [...this.#counting.values(), ...this.#delaying.values()]) {
+      const proxy = await starting;
       await proxy[Symbol.asyncDispose]();
     }
     await stopServers(this.#servers);
