@@ -188,7 +188,7 @@ class Gathering {
         this.#client(event.client).ended ??= event;
         return;
       case 'removed-by-hand':
-        this.#lock(event.lock).removed.set(event.token, event);
+        this.#removed(event);
         return;
       case 'healed':
         this.#healedAtMs = event.atMs;
@@ -278,6 +278,12 @@ class Gathering {
     const attempt = this.#attempt(event);
     if (!attempt.granted) throw malformed(`${event.kind} of ${event.attempt}, which is not granted`);
     return attempt;
+  }
+
+  /** What is removed twice, such as a name that others take again, is gone since the first time. */
+  #removed(event: RemovedByHand): void {
+    const { removed } = this.#lock(event.lock);
+    if (!removed.has(event.token)) removed.set(event.token, event);
   }
 
   #lock(name: string): LockFacts {

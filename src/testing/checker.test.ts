@@ -624,6 +624,17 @@ const good: readonly Story[] = [
     ],
   ],
   [
+    'a holder whose node was taken away by hand, and the next one by the same name too',
+    [
+      lock('mutex'),
+      ...life('a', 'mutex', { granted: 10, token: 1, lost: 40 }),
+      { kind: 'removed-by-hand', atMs: 20, lock: 'x', token: 1n },
+      ...life('b', 'mutex', { granted: 21, token: 2, lost: 60 }),
+      { kind: 'removed-by-hand', atMs: 50, lock: 'x', token: 1n },
+      { kind: 'removed-by-hand', atMs: 50, lock: 'x', token: 2n },
+    ],
+  ],
+  [
     'one who lost its place, and is granted with another',
     [
       lock('mutex'),
