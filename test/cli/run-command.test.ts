@@ -118,7 +118,12 @@ describe('the command', () => {
   });
 
   test('that leaves something running in its group has it ended before the lock is free; not what left the group', async () => {
-    const program = 'sleep 300 >/dev/null & echo $!; setsid sleep 300 >/dev/null 2>&1 & echo $!';
+    // The second has left the group only when its session is its own.
+    const program = [
+      'sleep 300 >/dev/null & echo $!',
+      'setsid sleep 300 >/dev/null 2>&1 & echo $!',
+      'until read -r _ _ _ _ _ session _ </proc/$!/stat && [ "$session" = $! ]; do :; done',
+    ].join('\n');
     const { code, stdout } = await scene.run(['leftovers', '--', 'sh', '-c', program]).ended;
     const [left, apart] = stdout.trim().split('\n').map(Number) as [number, number];
     expect({ code, left: isAlive(left), apart: isAlive(apart) }).toEqual({
