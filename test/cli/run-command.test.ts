@@ -57,21 +57,28 @@ describe('the command', () => {
   });
 
   test('may fill a pipe that nobody reads for a while, also when holdfast writes to it meanwhile', async () => {
-    // If holdfast made the pipe non-blocking, which is the command's too, tr would fail with EAGAIN.
-    const write = 'dd if=/dev/zero bs=1000 count=500 2>/dev/null | tr "\\0" x >&2; echo "written: $?"';
-    const program = `trap '' TERM; read go; ${write}`;
-    await using run = scene.run(['--max-hold', '100ms', '--grace', '1m', 'pipe', '--', 'sh', '-c', program], {
-      stdin: 'open',
-    });
+    // If holdfast made the pipe non-blocking, which is the command's too, the last write would be cut short.
+    const program = `
+import os, select, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+room = select.poll()
+room.register(2, select.POLLOUT)
+print('ready', flush=True)
+sys.stdin.readline()
+while room.poll(0): os.write(2, b'x' * 1000)
+print('full', flush=True)
+print(os.write(2, b'y' * 500_000))`;
+    await using run = scene.run(['--grace', '1m', 'pipe', '--', 'python3', '-c', program], { stdin: 'open' });
+    await run.says('ready\n');
+    expect(await scene.onlooker.revoke('pipe')).toBe(1);
     await run.says('ending the command\n', 'stderr');
     run.child.stderr!.pause();
     run.child.stdin!.end('go\n');
-    await until('the pipe fills up', () => run.child.stderr!.readableLength > 60_000);
-    await new Promise((resolve) => setTimeout(resolve, 300)); // And is full.
+    await run.says('full\n');
     run.child.stderr!.resume();
     const { code, stdout, stderr } = await run.ended;
-    expect({ code, stdout }).toEqual({ code: 202, stdout: 'written: 0\n' });
-    expect(stderr.match(/x/g)).toHaveLength(500_000);
+    expect({ code, stdout }).toEqual({ code: 203, stdout: 'ready\nfull\n500000\n' });
+    expect(stderr).toMatch(/x{1000}y{500000}/);
   });
 
   test('sees what it holds', async () => {
