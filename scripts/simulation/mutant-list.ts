@@ -189,16 +189,24 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('who left its place because it was lost tells its neighbour that it was released', [
     PLACE,
-    "this.#leaveNeighbours(isFree ? 'released' : 'gone');",
-    "this.#leaveNeighbours('released');",
+    "isFree ? 'released' : 'gone');",
+    "'released');",
   ]),
   // Who was removed by hand may be wrong about holding, as far as the simulation knows.
   killed(
     'src/queue/zookeeper-place.test.ts',
     mutant('a neighbour that was removed is not told before the lock goes on', [
       PLACE,
-      'if (isGone) missing.evict();',
+      'if (isGone) holder.evict();',
       '',
+    ]),
+  ),
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('who was told and has let go is taken for the holder', [
+      PLACE,
+      'remainingOf(followers)',
+      'followers',
     ]),
   ),
   of('read-write', mutant('a reader passes the baton', [TURN, "return role !== 'read' && ", 'return '])),

@@ -158,7 +158,7 @@ export const probes: readonly Probe[] = [
   probe(
     'place: a neighbour that was told had been removed',
     'queue/zookeeper-place.ts',
-    'if (isGone‹ && @@›) missing.evict();',
+    'if (isGone‹ && @@›) holder.evict();',
   ),
   probe(
     'place: the folder of batons is missing',

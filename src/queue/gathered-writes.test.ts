@@ -70,7 +70,7 @@ describe('writes to queues', () => {
   test('of one tick are one transaction, each with its own result', async () => {
     const asked = new Asked();
     const joined = asked.join('/a');
-    const passed = asked.writes.multi([
+    const passed = asked.writes.multi(() => [
       ops.create('/batons/e-1'),
       ops.delete('/batons/e-1'),
       ops.delete('/b/e-1'),
@@ -148,7 +148,7 @@ describe('writes to queues', () => {
     let sentCount = 0;
     const joined = asked.join('/e', () => sentCount++);
     const left = asked.writes.delete('/x/gone');
-    const passed = asked.writes.multi([ops.create('/batons/e-1'), ops.delete('/b/e-1')]);
+    const passed = asked.writes.multi(() => [ops.create('/batons/e-1'), ops.delete('/b/e-1')]);
     left.catch(() => {});
     await settle();
     await asked.refuse(0, new MultiError(errorCodes['no-node'], 'multi', '/x/gone', 1));

@@ -98,12 +98,9 @@ export class GatheredWrites {
     );
   }
 
-  /** Does all of it in one step. */
-  multi(operations: readonly MultiWrite<unknown>[]): Promise<void> {
-    return this.#write(
-      () => operations,
-      () => this.#zk.multi(operations, { session: this.#session }),
-    );
+  /** Does all of it in one step. What it is to be is asked for when it leaves, and again if it has to leave again. */
+  multi(operations: Write['operations']): Promise<void> {
+    return this.#write(operations, () => this.#zk.multi(operations(), { session: this.#session }));
   }
 
   #write(operations: Write['operations'], ask: Write['ask']): Promise<void> {

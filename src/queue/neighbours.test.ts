@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { type Follower, Neighbours } from './neighbours.ts';
+import { type Follower, Neighbours, remainingOf } from './neighbours.ts';
 
 const follower = (departed: Follower['departed']): Follower => ({
   path: '/m/own',
   departed,
   evict: () => expect.unreachable(),
+  heirs: () => undefined,
 });
 
 describe('places of one process', () => {
@@ -73,5 +74,17 @@ describe('places of one process', () => {
     const neighbours = new Neighbours();
     neighbours.arrive('a');
     for (let index = 0; index < 1_000; index++) expect(neighbours.pause('a', systemClock)).toBeUndefined();
+  });
+
+  test('pass the lock on and on: who has not left yet is found, however long the chain', () => {
+    const last = follower(() => {});
+    let first = last;
+    for (let length = 0; length < 100_000; length++) {
+      const next = first;
+      first = { ...last, heirs: () => [next] };
+    }
+    expect(remainingOf([first])).toEqual([last]);
+    expect(remainingOf([{ ...last, heirs: () => [] }])).toEqual([]);
+    expect(remainingOf([last, { ...last, heirs: () => [last] }])).toEqual([last, last]);
   });
 });

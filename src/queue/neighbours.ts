@@ -12,6 +12,18 @@ export interface Follower {
   departed(departure: Departure): void;
   /** Its own node turned out to be gone. */
   evict(): void;
+  /** Whom it has told in turn, once it has left; undefined before. */
+  heirs(): readonly Follower[] | undefined;
+}
+
+/** Of those who were told, and whom they have told since: who has not left yet. */
+export function remainingOf(told: readonly Follower[]): readonly Follower[] {
+  let remaining = told;
+  // Step by step, not by recursion: while a server is out of reach, a chain of hand-overs has no bound.
+  while (remaining.some((follower) => follower.heirs() !== undefined)) {
+    remaining = remaining.flatMap((follower) => follower.heirs() ?? [follower]);
+  }
+  return remaining;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { ZooKeeper } from '../client/zookeeper.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { MultiError } from '../protocol/errors.ts';
 import { parseEntry } from './entry-name.ts';
-import { Neighbours } from './neighbours.ts';
+import { type Follower, Neighbours } from './neighbours.ts';
 import type { QueueStore } from './queue-store.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
@@ -33,12 +33,19 @@ function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace
 }
 
 describe('a place that is let go of, with a neighbour behind it', () => {
-  const follow = (neighbours: Neighbours, log: string[]) =>
+  const follow = (neighbours: Neighbours, log: string[], heirs: Follower['heirs'] = () => undefined) =>
     neighbours.follow(OWN, {
       path: NEXT,
       departed: (departure) => log.push(`told ${departure}`),
       evict: () => log.push('told that it is removed'),
+      heirs,
     });
+  const heir = (path: string, heirs?: readonly Follower[]): Follower => ({
+    path,
+    departed: () => expect.unreachable(),
+    evict: () => expect.unreachable(),
+    heirs: () => heirs,
+  });
 
   test('tells it, and goes only if its node is there', async () => {
     const log: string[] = [];
@@ -46,6 +53,37 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     follow(neighbours, log);
     await place.leave({ released: true });
     expect(log).toEqual(['told released', `check ${NEXT}, delete ${FOLDER}/${OWN}`]);
+  });
+
+  test('goes if the node of whoever holds by then is there', async () => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, []);
+    follow(neighbours, log, () => [heir(`${FOLDER}/second`, [heir(`${FOLDER}/third`)])]);
+    await place.leave({ released: true });
+    expect(log).toEqual(['told released', `check ${FOLDER}/third, delete ${FOLDER}/${OWN}`]);
+  });
+
+  test('goes unasked if all who were told have let go', async () => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, []);
+    follow(neighbours, log, () => [heir(`${FOLDER}/second`, [])]);
+    await place.leave({ released: true });
+    expect(log).toEqual(['told released', `delete ${FOLDER}/${OWN}`]);
+  });
+
+  test('asks for the next holder, where the first was gone because it let go meanwhile', async () => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, [new MultiError(errorCodes['no-node'], 'check', NEXT, 0)]);
+    let heirs: readonly Follower[] | undefined;
+    follow(neighbours, log, () => {
+      if (log.length > 1) heirs = [heir(`${FOLDER}/second`)];
+      return heirs;
+    });
+    await place.leave({ released: true });
+    expect(log.filter((line) => !line.startsWith('told'))).toEqual([
+      `check ${NEXT}, delete ${FOLDER}/${OWN}`,
+      `check ${FOLDER}/second, delete ${FOLDER}/${OWN}`,
+    ]);
   });
 
   test('tells it that it is removed, if it is, before it goes', async () => {

@@ -18,7 +18,7 @@ import type {
   QueueEntry,
   QueueView,
 } from './lock-queue.ts';
-import type { Follower } from './neighbours.ts';
+import { type Follower, remainingOf } from './neighbours.ts';
 import { watchForOthers } from './others-watch.ts';
 import type { QueueStore } from './queue-store.ts';
 import {
@@ -79,6 +79,8 @@ export class ZooKeeperPlace implements Place {
   #revoked = false;
   #selfWatch: Promise<void> | undefined;
   #leaving: Promise<void> | undefined;
+  /** Who was told that this place was let go of; undefined while it is not left. */
+  #heirs: readonly Follower[] | undefined;
   /** Another entry of ours stands at the same spot. */
   #accompanied = false;
   #listening: Deferred<Departure> | undefined;
@@ -187,6 +189,7 @@ export class ZooKeeperPlace implements Place {
         else watch();
       },
       evict: () => this.#evict(),
+      heirs: () => this.#heirs,
     });
     if (!stopFollowing) return undefined;
     const cancelWatch = clock.at(clock.nowMs() + LASTING_MS, watch);
@@ -343,15 +346,20 @@ export class ZooKeeperPlace implements Place {
     const pause = released ? neighbours.pause(this.entry.name, clock) : undefined;
     if (pause !== undefined) await pause;
     const isFree = released && !this.#accompanied && !this.lost.aborted;
-    const followers = this.#leaveNeighbours(isFree ? 'released' : 'gone');
+    const followers = this.#leaveNeighbours(isFree);
     if (this.lost.aborted) return;
     if (isFree && (baton || followers.length > 0) && (await this.#passOn(followers))) return;
     await this.#delete();
   }
 
-  #leaveNeighbours(departure: Departure): readonly Follower[] {
-    if (this.#facts.nameIsShared) return [];
-    return this.#store.neighbours.leave(this.entry.name, departure);
+  /** Tells those of this process who wait behind it; returns them. */
+  #leaveNeighbours(isFree: boolean): readonly Follower[] {
+    const { nameIsShared } = this.#facts;
+    const followers = nameIsShared
+      ? []
+      : this.#store.neighbours.leave(this.entry.name, isFree ? 'released' : 'gone');
+    this.#heirs = isFree ? followers : [];
+    return followers;
   }
 
   async #delete(): Promise<void> {
@@ -371,33 +379,39 @@ export class ZooKeeperPlace implements Place {
 
   /**
    * Leaves, and lets those behind know that it was let go of: by the baton, unless the only one has been told already.
-   * Whoever was told holds by now, and its node must be there before this one goes: if it is not, that one is told so
-   * first, and no other can have been granted. False if it could not be done this way; nothing has happened then.
+   * Whoever was told holds by now, or has told another: the node of the one who holds when this leaves must be there
+   * before this one goes. If it is not, that one is told so first, and no other can have been granted. Those who have
+   * let go in between need no check: they held while this node was there. False if it could not be done this way;
+   * nothing has happened then.
    */
   async #passOn(followers: readonly Follower[]): Promise<boolean> {
     const isHeard = followers.length > 0 && hasOneFollower(this.entry.role);
     const baton = isHeard ? [] : this.#makeBaton();
-    let told = followers;
+    const missing = new Set<Follower>();
+    let holders: readonly Follower[] = [];
+    const operations = () => {
+      holders = remainingOf(followers).filter((follower) => !missing.has(follower));
+      return [...holders.map(({ path }) => ops.check(path)), ...baton, ops.delete(this.path)];
+    };
     let done = false;
     await untilSettled(this.#bounds, async () => {
       while (!done) {
-        const checks = told.map(({ path }) => ops.check(path));
         try {
-          await this.#writes.multi([...checks, ...baton, ops.delete(this.path)]);
+          await this.#writes.multi(operations);
           done = true;
         } catch (error) {
           if (!(error instanceof MultiError)) throw error;
           const isGone = error.condition === 'no-node';
-          const missing = told[error.index];
-          if (!missing) {
-            const at = error.index - told.length;
+          const holder = holders[error.index];
+          if (!holder) {
+            const at = error.index - holders.length;
             done = isGone && at === baton.length;
             // Without the folder, or the right to write in it, the one behind has to look for itself.
             if (isGone && !done) this.#makeBatonFolder();
             return;
           }
-          if (isGone) missing.evict();
-          told = told.filter((follower) => follower !== missing);
+          if (isGone) holder.evict();
+          missing.add(holder);
         }
       }
     });

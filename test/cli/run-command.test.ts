@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../support/until.ts';
 import { COMMAND, isAlive } from './command-process.ts';
 import { RunScene } from './run-scene.ts';
 

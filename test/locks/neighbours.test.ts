@@ -87,6 +87,31 @@ describe('two of one process, one behind the other', () => {
     await until('no watch is left', async () => (await workspace.watchedPaths()).length === 0);
   });
 
+  onEveryLockBackend(
+    'over many connections by one transaction of each, whoever is first',
+    async (workspace) => {
+      const neighbours = new Neighbours();
+      const connections = await Promise.all(Array.from({ length: 4 }, () => counted(workspace, neighbours)));
+      await connections[0]!.holdfast.zk.ensurePath('/holdfast/batons'); // The last one passes a baton, to nobody.
+      const held = await connections[0]!.holdfast.mutex('m').acquire();
+      const done: Promise<void>[] = [];
+      for (let index = 0; index < 16; index++) {
+        const [acquiring] = await waiting(connections[index % 4]!.holdfast, 'm');
+        done.push(acquiring!.then((lease) => lease.release()));
+      }
+      for (const { holdfast, transport } of connections) {
+        await holdfast.zk.sync();
+        transport.reset();
+      }
+      await held.release();
+      await Promise.all(done);
+      // Each would be refused, and sent again in parts, if it asked for nodes that another of them deletes.
+      const requests = connections.map(({ transport }) => [...transport.traffic.requests]);
+      expect(requests).toEqual(Array.from({ length: 4 }, () => ['multi']));
+      expect(await workspace.entries('m')).toEqual([]);
+    },
+  );
+
   onEveryLockBackend('know one who gives up from one who lets go', async (workspace) => {
     const { holdfast } = await counted(workspace);
     const held = await holdfast.mutex('m').acquire();
