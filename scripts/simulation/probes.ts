@@ -161,6 +161,11 @@ export const probes: readonly Probe[] = [
     'if (isGone‹ && @@›) holder.evict();',
   ),
   probe(
+    'neighbours: who was told has told another before the server heard of it',
+    'queue/neighbours.ts',
+    'follower.heirs() !== undefined)) {‹\n    @@;›',
+  ),
+  probe(
     'place: the folder of batons is missing',
     'queue/zookeeper-place.ts',
     '#makeBatonFolder(): void {‹\n    @@;›',

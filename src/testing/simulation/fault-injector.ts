@@ -126,12 +126,13 @@ export class FaultInjector {
     };
   }
 
-  #stall({ process, plan }: SimulatedClient, first: 'alarms' | 'inputs'): (() => void) | undefined {
+  #stall({ process }: SimulatedClient, first: 'alarms' | 'inputs'): (() => void) | undefined {
     if (process.state !== 'running') return undefined;
     const world = this.#world;
     const fromMs = world.nowMs;
+    const stalled = world.clientsOf(process);
     // What it could have seen last: heartbeats have prolonged its leases since they were granted.
-    for (const { attempt, lease } of this.#monitor.leasesOf(plan.name)) {
+    for (const { attempt, lease } of stalled.flatMap(({ plan }) => this.#monitor.leasesOf(plan.name))) {
       if (lease.remainingMs() <= 0) continue;
       const leaseEndsAtMs = fromMs + process.worldSpanMs(lease.remainingMs());
       world.record({ kind: 'looked', atMs: fromMs, attempt, leaseEndsAtMs });
@@ -139,19 +140,26 @@ export class FaultInjector {
     process.stall();
     return () => {
       if (process.state !== 'stalled') return;
-      world.record({ kind: 'stalled', fromMs, atMs: world.nowMs, client: plan.name });
+      for (const { plan } of stalled) {
+        world.record({ kind: 'stalled', fromMs, atMs: world.nowMs, client: plan.name });
+      }
       process.resume(first);
     };
   }
 
-  #kill({ process, plan, uplink }: SimulatedClient, silently: boolean): void {
+  #kill({ process }: SimulatedClient, silently: boolean): void {
     if (process.state === 'dead') return;
     const world = this.#world;
-    world.record({ kind: 'ended', atMs: world.nowMs, client: plan.name, how: 'killed' });
+    const killed = world.clientsOf(process);
+    for (const { plan } of killed) {
+      world.record({ kind: 'ended', atMs: world.nowMs, client: plan.name, how: 'killed' });
+    }
     process.die();
-    this.#monitor.clientDied(plan.name);
-    if (silently) uplink.vanish();
-    else uplink.reset();
+    for (const { plan, uplink } of killed) {
+      this.#monitor.clientDied(plan.name);
+      if (silently) uplink.vanish();
+      else uplink.reset();
+    }
   }
 
   #expire({ holdfast }: SimulatedClient): void {

@@ -42,8 +42,11 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
   const habits = planHabits(dice, options.often);
   const clientCount = dice.whole(2, 5);
   const stepCount = Math.ceil(dice.whole(12, 45) / clientCount);
-  const clients = Array.from({ length: clientCount }, (_, index) =>
-    planClient(dice, { index, locks, followerCount, stepCount, habits }),
+  const clients = shareProcesses(
+    dice,
+    Array.from({ length: clientCount }, (_, index) =>
+      planClient(dice, { index, locks, followerCount, stepCount, habits }),
+    ),
   );
   const faults = planFaults(dice, { clients, locks, followerCount, kinds: options.faults });
   // A counter that was set by hand is not on disk.
@@ -127,4 +130,14 @@ function planClient(
       Array.from({ length: Math.ceil(stepCount / taskCount) }, () => planStep(dice, locks, habits)),
     ),
   };
+}
+
+/** In some scenarios the first few are connections of one process, whose places know of each other. */
+function shareProcesses(dice: Dice, clients: readonly PlannedClient[]): readonly PlannedClient[] {
+  if (!dice.chance(0.3)) return clients;
+  const count = dice.whole(2, clients.length);
+  const { clockRate } = clients[0]!;
+  return clients.map((client, index) =>
+    index < count ? { ...client, process: 'process', clockRate } : client,
+  );
 }

@@ -36,6 +36,8 @@ export interface PlannedLock {
 
 export interface PlannedClient {
   readonly name: string;
+  /** The process that it is a connection of, where that has several: they share its clock, stalls and end. */
+  readonly process?: string;
   readonly clockRate: number;
   readonly sessionTimeoutMs: number;
   /** Which servers it knows: 0 decides, the others follow. */

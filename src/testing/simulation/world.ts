@@ -26,7 +26,9 @@ export interface Violation {
 /** One client of a simulated world. */
 export interface SimulatedClient {
   readonly plan: PlannedClient;
+  /** Shared with other clients, where they are connections of one process. */
   readonly process: SimulatedProcess;
+  readonly neighbours: Neighbours;
   readonly uplink: SimulatedUplink;
   /** Undefined until it is connected for the first time, and while it makes a new one after a close. */
   holdfast: Holdfast | undefined;
@@ -92,13 +94,33 @@ export class World {
       return follower;
     });
     this.disk = { folder: new SimulatedFolder(), full: false, syncMsMax: scenario.syncMsMax };
+    const processes = new Map<string, Pick<SimulatedClient, 'process' | 'neighbours'>>();
     this.clients = scenario.clients.map((plan) => ({
       plan,
-      process: new SimulatedProcess(this.scheduler, { clockRate: plan.clockRate }),
+      ...this.#processOf(plan, processes),
       uplink: this.network.attach(plan.name),
       holdfast: undefined,
       connectionCount: 0,
     }));
+  }
+
+  #processOf(
+    { name, process = name, clockRate }: PlannedClient,
+    processes: Map<string, Pick<SimulatedClient, 'process' | 'neighbours'>>,
+  ): Pick<SimulatedClient, 'process' | 'neighbours'> {
+    const present = processes.get(process);
+    if (present) return present;
+    const made = {
+      process: new SimulatedProcess(this.scheduler, { clockRate }),
+      neighbours: new Neighbours(),
+    };
+    processes.set(process, made);
+    return made;
+  }
+
+  /** The clients of one process. */
+  clientsOf(process: SimulatedProcess): readonly SimulatedClient[] {
+    return this.clients.filter((client) => client.process === process);
   }
 
   get nowMs(): number {
@@ -224,7 +246,7 @@ export class World {
   }
 
   async connect(client: SimulatedClient): Promise<Holdfast> {
-    const { plan, process, uplink } = client;
+    const { plan, process, neighbours, uplink } = client;
     const number = this.clients.indexOf(client);
     const log: Log = this.story.log(plan.name);
     client.holdfast = await connect({
@@ -236,8 +258,8 @@ export class World {
       random: this.random(200 + number + 100 * client.connectionCount++),
       transport: new ProcessTransport(uplink, process),
       app: 'simulation',
-      process: { host: plan.name, pid: number + 1 },
-      neighbours: new Neighbours(),
+      process: { host: plan.process ?? plan.name, pid: number + 1 },
+      neighbours,
       ...(log !== silentLog && { log }),
     });
     return client.holdfast;
