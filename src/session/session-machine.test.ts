@@ -62,6 +62,7 @@ class World {
       requestBytesMax: 1_000_000,
       replyBytesMax: 1_000_000,
       readOnlyAllowed: false,
+      gatherReads: undefined,
       heartbeat: 'leader',
       lease: { clockRateTolerance: 0.01, touchLagMs: 250 },
       credentials: { auths: [], sasl: undefined },
