@@ -33,6 +33,12 @@ export interface ConnectOptions {
   readonly tls?: TlsOptions;
   /** Accept a server that is cut off from its quorum, for reads; a read-write one is looked for meanwhile. */
   readonly readOnly?: boolean;
+  /**
+   * Whether `get`s and `children`s of one tick leave as one request (`multiRead`, ZooKeeper 3.6). By default where the
+   * server says, on being asked `srvr`, that it is new enough; it is asked when many are made in one tick. `true`: all
+   * servers are new enough. `false`: never.
+   */
+  readonly gatherReads?: boolean;
   /** What proves to a holder that the leader still knows it: a `sync`, or a write by a quorum. */
   readonly heartbeat?: 'leader' | 'quorum';
   /** How the end of a lease is reckoned. */
@@ -57,6 +63,7 @@ export interface ClientConfig extends ConnectString {
   readonly auth: readonly AuthOption[];
   readonly sasl: SaslCredentials | undefined;
   readonly readOnly: boolean;
+  readonly gatherReads: boolean | undefined;
   readonly heartbeat: 'leader' | 'quorum';
   readonly lease: LeaseOptions;
   readonly requestBytesMax: number;
@@ -94,6 +101,7 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
     auth: options.auth ?? [],
     sasl: options.sasl,
     readOnly: options.readOnly ?? false,
+    gatherReads: options.gatherReads,
     heartbeat: checkChoice('heartbeat', options.heartbeat ?? 'leader', { leader: 0, quorum: 0 }),
     lease: { clockRateTolerance: 0.01, touchLagMs: 1_000, ...options.lease },
     requestBytesMax: options.requestBytesMax ?? REQUEST_BYTES_MAX,

@@ -13,6 +13,7 @@ export interface DriverEvents {
   authAccepted(auth: AuthInfo): void;
   leasesEnded(error: Error): void;
   seekReadWriteServer(): void;
+  askForMultiRead(server: ServerAddress, connection: number): void;
   attemptFailed(server: ServerAddress, error: Error): void;
 }
 
@@ -127,6 +128,10 @@ export class SessionDriver {
           break;
         case 'seek-read-write-server':
           this.#events.seekReadWriteServer();
+          break;
+        case 'ask-for-multi-read':
+          // Behind one name may be servers of several versions: the one to be asked is the one at the other end.
+          this.#events.askForMultiRead({ ...effect.server, address: this.#link?.address }, effect.connection);
           break;
         case 'attempt-failed':
           this.#log('info', 'connection attempt failed', { server: effect.server, error: effect.error });

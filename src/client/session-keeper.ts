@@ -6,6 +6,8 @@ import { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
 import type { ClientConfig } from './connect-options.ts';
 import { addressText } from './connect-string.ts';
+import type { Asking } from './four-letter-word.ts';
+import { understandsMultiRead } from './multi-read-probe.ts';
 import { servesWrites } from './read-write-probe.ts';
 import { ServerList } from './server-list.ts';
 import { Session } from './session.ts';
@@ -42,6 +44,8 @@ export class SessionKeeper {
   #ended: Error | undefined;
   #probing = false;
   #probeCursor = 0;
+  /** Ends with the connection of now, and with it whatever is asked of servers on its behalf. */
+  #disconnected = new AbortController();
 
   constructor(config: ClientConfig) {
     this.#config = config;
@@ -115,6 +119,7 @@ export class SessionKeeper {
       requestBytesMax: config.requestBytesMax,
       replyBytesMax: config.replyBytesMax,
       readOnlyAllowed: config.readOnly,
+      gatherReads: config.gatherReads,
       heartbeat: config.heartbeat,
       lease: config.lease,
       credentials: { auths: this.#auths, sasl: config.sasl },
@@ -126,6 +131,7 @@ export class SessionKeeper {
       authAccepted: (auth) => this.#settleAuth(auth),
       leasesEnded: (error) => session.endHolds(error),
       seekReadWriteServer: () => void this.#probe(driver),
+      askForMultiRead: (server, connection) => void this.#askForMultiRead(driver, server, connection),
       attemptFailed: (server, error) => this.#attemptFailed(server, error),
     };
     const { clock, log, transport } = config;
@@ -137,6 +143,10 @@ export class SessionKeeper {
   }
 
   #stateChanged(session: Session, state: SessionState, error: Error | undefined): void {
+    if (state.kind !== 'connected') {
+      this.#disconnected.abort();
+      this.#disconnected = new AbortController();
+    }
     switch (state.kind) {
       case 'connected':
         this.#attemptErrors.length = 0;
@@ -216,10 +226,20 @@ export class SessionKeeper {
     this.#probing = true;
     const { servers } = this.#servers;
     const server = servers[this.#probeCursor++ % servers.length]!;
-    const { transport, clock, dialTimeoutMs } = this.#config;
-    const found = await servesWrites(server, { transport, clock, timeoutMs: dialTimeoutMs });
+    const found = await servesWrites(server, this.#asking());
     this.#probing = false;
     if (found) driver.input({ kind: 'read-write-server-found', server });
+  }
+
+  async #askForMultiRead(driver: SessionDriver, server: ServerAddress, connection: number): Promise<void> {
+    if (await understandsMultiRead(server, this.#asking())) {
+      driver.input({ kind: 'multi-read-understood', connection });
+    }
+  }
+
+  #asking(): Asking {
+    const { transport, clock, dialTimeoutMs } = this.#config;
+    return { transport, clock, timeoutMs: dialTimeoutMs, signal: this.#disconnected.signal };
   }
 }
 

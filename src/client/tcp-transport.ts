@@ -44,9 +44,11 @@ export class TcpTransport implements Transport {
 
   dial(server: ServerAddress, handlers: LinkHandlers): Link {
     let socket: Socket | undefined;
+    let address: string | undefined;
     let destroyed = false;
-    const open = (address: string) => {
+    const open = (found: string) => {
       if (destroyed) return;
+      address = found;
       const received = (chunk: Buffer) => {
         if (!destroyed) handlers.received(chunk);
       };
@@ -54,10 +56,13 @@ export class TcpTransport implements Transport {
       if (this.#tls) socket.on('data', received);
       attach(socket, this.#tls ? 'secureConnect' : 'connect', handlers, () => destroyed);
     };
-    this.#addressOf(server.host).then(open, (error: Error) => {
+    this.#addressOf(server).then(open, (error: Error) => {
       if (!destroyed) handlers.closed(error);
     });
     return {
+      get address() {
+        return address;
+      },
       write: (bytes) => void socket?.write(bytes),
       destroy() {
         destroyed = true;
@@ -67,7 +72,8 @@ export class TcpTransport implements Transport {
   }
 
   /** One of a name's addresses at random, so that the clients of a fleet spread over them. */
-  async #addressOf(host: string): Promise<string> {
+  async #addressOf({ host, address: wanted }: ServerAddress): Promise<string> {
+    if (wanted !== undefined) return wanted;
     if (isIP(host) || isSocketPath(host)) return host;
     const addresses = await this.#resolve(host);
     const address = addresses[Math.floor(fraction(this.#random) * addresses.length)];

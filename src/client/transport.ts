@@ -9,6 +9,8 @@ export interface LinkHandlers {
 }
 
 export interface Link {
+  /** Which of the server's addresses it leads to, where that is known. */
+  readonly address?: string | undefined;
   write(bytes: Buffer): void;
   /** Ends the connection at once, whatever is still to be written. */
   destroy(): void;

@@ -43,3 +43,8 @@ const conditions = new Map<number, ServerCondition>(
 export function conditionOf(code: number): ServerCondition {
   return conditions.get(code) ?? 'unknown';
 }
+
+/** What a server says to a request of a session that it has ended. */
+export function isSessionOver(code: number): boolean {
+  return code === errorCodes['session-expired'] || code === errorCodes['unknown-session'];
+}

@@ -4,6 +4,8 @@ import { JuteWriter } from '../protocol/jute-writer.ts';
 import { type Operation, operations, xids } from '../protocol/operations.ts';
 import type { ValueOf } from '../protocol/record.ts';
 import type { AuthPacket } from '../protocol/records.ts';
+import { GatheredReads, isGatherable, partsOf } from './gathered-reads.ts';
+import { ReadRun } from './read-run.ts';
 import { OwnRequest, type SessionRequest } from './session-request.ts';
 
 const XID_MAX = 2 ** 31 - 1;
@@ -15,26 +17,34 @@ const ATTEMPTS_MAX = 4;
 /**
  * The requests of one session, in order.
  *
- *   queued ──(connected)──► in flight: encoded │ flushed to the socket ──► answered
- *                                              ^ the last `#unflushedCount` of them stand left of this
+ *   queued ──(connected)──► run ──► in flight: encoded │ flushed to the socket ──► answered
+ *                                                      ^ the last `#unflushedCount` of them stand left of this
  *
- * A server answers in the order of the requests, so the first in flight is the one the next reply is for.
+ * The run is of reads that may yet become one request. Whatever comes behind it that is not such a read, or the end of
+ * the tick, ends it first, so that it changes nobody's place. A server answers in the order of the requests, so the first in flight is the one the next reply is for.
  */
 export class RequestPipeline {
   readonly #requestBytesMax: number;
   readonly #out = new JuteWriter();
   readonly #scratch = new JuteWriter();
   readonly #queued = new Fifo<SessionRequest>();
+  readonly #run: ReadRun;
   readonly #inFlight = new Fifo<SessionRequest>();
   #unflushedCount = 0;
   #lastXid = 0;
 
-  constructor(requestBytesMax: number) {
+  constructor(requestBytesMax: number, replyBytesMax: number) {
     this.#requestBytesMax = requestBytesMax;
+    this.#run = new ReadRun(requestBytesMax, replyBytesMax);
+  }
+
+  /** What reads may become. */
+  get run(): Pick<ReadRun, 'gathering' | 'sawCrowd' | 'refused'> {
+    return this.#run;
   }
 
   get hasOutput(): boolean {
-    return this.#out.byteLength > 0;
+    return this.#out.byteLength > 0 || this.#run.length > 0;
   }
 
   get queuedCount(): number {
@@ -42,7 +52,7 @@ export class RequestPipeline {
   }
 
   get inFlightCount(): number {
-    return this.#inFlight.length;
+    return this.#inFlight.length + this.#run.length;
   }
 
   /** Keeps a request for the next connection. Throws `RangeError` if it could never be sent. */
@@ -56,6 +66,16 @@ export class RequestPipeline {
 
   /** Encodes a request into the next flush. Throws `RangeError` if it is longer than a server accepts. */
   send(request: SessionRequest, nowMs: number): void {
+    if (this.#run.take(request, nowMs)) {
+      request.stage = 'sent';
+      if (this.#run.isFull) this.#endRun();
+    } else {
+      this.#endRun();
+      this.#send(request, nowMs);
+    }
+  }
+
+  #send(request: SessionRequest, nowMs: number): void {
     request.xid = this.#lastXid === XID_MAX ? 1 : this.#lastXid + 1;
     const mark = this.#out.beginFrame();
     this.#encode(this.#out, mark, request);
@@ -81,13 +101,16 @@ export class RequestPipeline {
 
   /** A frame that is not a request: the connect request, which has neither xid nor opcode. */
   sendBare(write: (out: JuteWriter) => void): void {
+    this.#endRun();
     const mark = this.#out.beginFrame();
     write(this.#out);
     this.#out.endFrame(mark);
   }
 
-  /** Everything encoded since the last flush, as one piece. */
+  /** Everything made since the last flush, as one piece; empty if nobody wants it any more. */
   flush(): Buffer {
+    this.#endRun();
+    this.#run.interrupted();
     this.#unflushedCount = 0;
     return this.#out.take();
   }
@@ -97,10 +120,13 @@ export class RequestPipeline {
     return this.#inFlight.first();
   }
 
-  answered(): void {
+  /** The first in flight was answered, by so many bytes. */
+  answered(replyBytes: number): void {
     const request = this.#inFlight.shift();
     invariant(request, 'a reply was matched before it is taken off');
     request.stage = 'done';
+    if (request instanceof GatheredReads) this.#run.answered(replyBytes, request.reads.length);
+    else if (isGatherable(request)) this.#run.answered(replyBytes, 1);
     if (this.#unflushedCount > this.#inFlight.length) this.#unflushedCount = this.#inFlight.length;
   }
 
@@ -117,7 +143,8 @@ export class RequestPipeline {
     const { flushed, unflushed } = this.#takeInFlight();
     const unknown: SessionRequest[] = [];
     const again: SessionRequest[] = [];
-    for (const request of flushed) {
+    // Of gathered reads none is the culprit yet: each is asked by itself, and then says for itself what is wrong.
+    for (const request of flushed.flatMap(partsOf)) {
       const { repeatable } = request.operation;
       if (repeatable && request !== culprit && request.attemptCount < ATTEMPTS_MAX) again.push(request);
       else unknown.push(request);
@@ -132,7 +159,7 @@ export class RequestPipeline {
   /** The session is over: takes everything out, what had reached the socket apart from what had not. */
   takeAll(): { readonly flushed: SessionRequest[]; readonly unsent: SessionRequest[] } {
     const { flushed, unflushed } = this.#takeInFlight();
-    return { flushed, unsent: [...unflushed, ...this.#queued.drain()] };
+    return { flushed: flushed.flatMap(partsOf), unsent: [...unflushed, ...this.#queued.drain()] };
   }
 
   #takeInFlight(): { readonly flushed: SessionRequest[]; readonly unflushed: SessionRequest[] } {
@@ -140,10 +167,25 @@ export class RequestPipeline {
     const all = this.#inFlight.drain();
     const flushedCount = all.length - this.#unflushedCount;
     this.#unflushedCount = 0;
-    return { flushed: all.slice(0, flushedCount), unflushed: all.slice(flushedCount) };
+    const unflushed = [...all.slice(flushedCount).flatMap(partsOf), ...this.#run.end()];
+    return { flushed: all.slice(0, flushedCount), unflushed };
+  }
+
+  /** What was given up within the tick is not sent; a run of one is the plain request it always was. */
+  #endRun(): void {
+    if (this.#run.length === 0) return;
+    const { startedAtMs } = this.#run;
+    const reads = this.#run.end().filter((read) => !read.abandoned);
+    if (reads.length > 1) {
+      for (const read of reads) read.attemptCount++;
+      this.#send(new GatheredReads(reads) as SessionRequest, startedAtMs);
+    } else if (reads.length === 1) {
+      this.#send(reads[0]!, startedAtMs);
+    }
   }
 
   #sendHeaderless<Q>(xid: number, operation: Operation<Q, unknown>, record: Q): void {
+    this.#endRun();
     const mark = this.#out.beginFrame();
     this.#out.int(xid);
     this.#out.int(operation.opcode);

@@ -11,6 +11,8 @@ export interface ServerAddress {
   /** A name, an IP address, or the absolute path of a unix socket; then the port says nothing. */
   readonly host: string;
   readonly port: number;
+  /** Which of the name's addresses to take, where that matters; any if left out. */
+  readonly address?: string | undefined;
 }
 
 /** Which server to try next, and how long to wait before. Told of success, so that it can stop backing off. */
@@ -41,6 +43,8 @@ export interface SessionOptions {
   readonly requestBytesMax: number;
   readonly replyBytesMax: number;
   readonly readOnlyAllowed: boolean;
+  /** Whether reads of one tick leave as one request: always, never, or (undefined) where the server is known to. */
+  readonly gatherReads: boolean | undefined;
   /** What proves, while something is held, that the leader knows us: a `sync`, or a write by a quorum. */
   readonly heartbeat: 'leader' | 'quorum';
   readonly lease: LeaseOptions;
@@ -63,6 +67,8 @@ export type SessionInput =
   | { readonly kind: 'hold-began' }
   | { readonly kind: 'hold-ended' }
   | { readonly kind: 'read-write-server-found'; readonly server: ServerAddress }
+  /** The server of this connection, so numbered by the effect that asked, understands `multiRead`. */
+  | { readonly kind: 'multi-read-understood'; readonly connection: number }
   | { readonly kind: 'close' };
 
 export type SessionEffect =
@@ -83,5 +89,7 @@ export type SessionEffect =
   | { readonly kind: 'watcher-told'; readonly watcher: Watcher; readonly event: WatchEvent }
   | { readonly kind: 'leases-ended'; readonly error: ZkError }
   | { readonly kind: 'seek-read-write-server' }
+  /** Many reads were made in one tick: it would be good to know whether the server understands `multiRead`. */
+  | { readonly kind: 'ask-for-multi-read'; readonly server: ServerAddress; readonly connection: number }
   /** A connection attempt came to nothing: for whoever waits for the first one, and for the log. */
   | { readonly kind: 'attempt-failed'; readonly server: ServerAddress; readonly error: Error };

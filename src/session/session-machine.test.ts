@@ -62,6 +62,7 @@ class World {
       requestBytesMax: 1_000_000,
       replyBytesMax: 1_000_000,
       readOnlyAllowed: false,
+      gatherReads: undefined,
       heartbeat: 'leader',
       lease: { clockRateTolerance: 0.01, touchLagMs: 250 },
       credentials: { auths: [], sasl: undefined },
@@ -619,6 +620,39 @@ describe('watches', () => {
     expect(frames.every(({ type }) => type === operations.setWatches.opcode)).toBe(true);
     const [send] = effects.filter((effect) => effect.kind === 'send');
     expect(send!.bytes.byteLength / frames.length).toBeLessThan(200_000);
+  });
+});
+
+describe('reads that could be gathered', () => {
+  const crowd = (world: World) => {
+    for (let index = 0; index < 8; index++) world.request(get(`/${index}`));
+    return world.flush();
+  };
+
+  test('are, once the server of this very connection is known to understand it', () => {
+    const world = new World();
+    world.connect();
+    const [asked] = crowd(world);
+    expect(asked).toMatchObject({ kind: 'ask-for-multi-read', server: SERVER });
+    const { connection } = asked as Extract<SessionEffect, { kind: 'ask-for-multi-read' }>;
+    world.handle({ kind: 'link-closed' });
+    world.open();
+    world.handle({ kind: 'multi-read-understood', connection }); // An answer that comes late.
+    const [again, ...sent] = crowd(world);
+    expect(again).toMatchObject({ kind: 'ask-for-multi-read', connection: connection + 1 });
+    expect(new Set(opcodes(sent))).toEqual(new Set([operations.getData.opcode]));
+    world.handle({ kind: 'multi-read-understood', connection: connection + 1 });
+    expect(opcodes(crowd(world))).toEqual([operations.multiRead.opcode]);
+  });
+
+  test('and are given up in time do not count as something sent, so that pings come when they must', () => {
+    const world = new World({ gatherReads: true });
+    world.connect(0);
+    world.nowMs = 900;
+    const read = world.request(get('/a'));
+    world.handle({ kind: 'request-abandoned', request: read });
+    expect(world.flush()).toEqual([]);
+    expect(opcodes(world.passUntil(T / 3))).toEqual([operations.ping.opcode]);
   });
 });
 

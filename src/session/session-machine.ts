@@ -1,6 +1,6 @@
 import { invariant, unreachable } from '../base/assert.ts';
 import { eventTypes } from '../protocol/constants.ts';
-import { errorCodes } from '../protocol/error-codes.ts';
+import { errorCodes, isSessionOver } from '../protocol/error-codes.ts';
 import {
   AuthFailedError,
   ClosedError,
@@ -17,11 +17,13 @@ import { JuteReader } from '../protocol/jute-reader.ts';
 import { operations, xids } from '../protocol/operations.ts';
 import { ReplyHeader, WatcherEvent } from '../protocol/records.ts';
 import { Contact } from './contact.ts';
+import { GatheredReads, partsOf, tellAnswer } from './gathered-reads.ts';
 import { KeepAlive } from './keep-alive.ts';
+import { ReadGathering } from './read-gathering.ts';
 import { RequestPipeline } from './request-pipeline.ts';
 import { SaslExchange } from './sasl-exchange.ts';
 import type { AuthInfo, ServerAddress, SessionEffect, SessionInput, SessionOptions } from './session-io.ts';
-import { OwnRequest, type SessionRequest } from './session-request.ts';
+import { isConfirmedByLeader, OwnRequest, type SessionRequest } from './session-request.ts';
 import {
   checkLinkTransition,
   checkSessionTransition,
@@ -47,6 +49,7 @@ export class SessionMachine {
   readonly watches = new WatchRegistry();
   readonly #options: SessionOptions;
   readonly #pipeline: RequestPipeline;
+  readonly #gathering: ReadGathering;
   readonly #contact: Contact;
   readonly #keepAlive: KeepAlive;
   readonly #restoration: WatchRestoration;
@@ -69,7 +72,8 @@ export class SessionMachine {
   constructor(options: SessionOptions) {
     invariant(options.timeoutMs > 0, 'session timeout must be positive');
     this.#options = options;
-    this.#pipeline = new RequestPipeline(options.requestBytesMax);
+    this.#pipeline = new RequestPipeline(options.requestBytesMax, options.replyBytesMax);
+    this.#gathering = new ReadGathering(options.gatherReads, this.#pipeline.run);
     this.#contact = new Contact(options.timeoutMs, options.lease);
     this.#keepAlive = new KeepAlive(this.#contact);
     this.#restoration = new WatchRestoration(this.watches, options.requestBytesMax);
@@ -153,6 +157,9 @@ export class SessionMachine {
           this.#linkEnded(nowMs, new Error('left a read-only server for a read-write one'));
         }
         break;
+      case 'multi-read-understood':
+        this.#gathering.understood(input.connection);
+        break;
       case 'close':
         this.#close(nowMs);
         break;
@@ -212,9 +219,13 @@ export class SessionMachine {
 
   #flush(nowMs: number): void {
     if (!this.hasOutput) return;
+    const connection = this.#gathering.connectionToAsk();
+    if (connection) this.#effects.push({ kind: 'ask-for-multi-read', server: this.#server!, connection });
+    const bytes = this.#pipeline.flush();
+    if (bytes.byteLength === 0) return; // Reads that were given up: nothing is sent that would keep the session.
     this.#contact.sentAtMs = nowMs;
     this.watches.expect(this.#pipeline.expected);
-    this.#effects.push({ kind: 'send', bytes: this.#pipeline.flush() });
+    this.#effects.push({ kind: 'send', bytes });
   }
 
   #fail(request: SessionRequest, error: ZkError): void {
@@ -269,6 +280,7 @@ export class SessionMachine {
     this.#authsInFlight = [];
     // The answer that could not be read is the first one's: repeating that request could go on for ever.
     const culprit = error instanceof ProtocolError ? this.#pipeline.expected : undefined;
+    this.#gathering.culpritFound(culprit);
     for (const request of this.#pipeline.connectionEnded(culprit)) {
       this.#fail(request, new ConnectionLossError(request.operation.name, 'unknown', { cause: error }));
     }
@@ -326,26 +338,26 @@ export class SessionMachine {
     }
     // Decoded before it is taken off, so that a reply that cannot be read leaves its request first in flight.
     const ok = header.err === 0;
+    const bodyBytes = input.remaining;
     const reply = ok && !request.abandoned ? request.operation.reply.read(input) : undefined;
-    this.#pipeline.answered();
+    if (ok && request instanceof GatheredReads) request.check(reply);
+    this.#pipeline.answered(bodyBytes);
     if (header.zxid > this.#lastZxid) this.#lastZxid = header.zxid;
     this.#restoration.seen(this.#lastZxid);
     this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));
     if (request instanceof OwnRequest) return this.#ownRequestAnswered(request, header.err, reply, nowMs);
     if (isSessionOver(header.err)) {
-      this.#fail(request, this.#expiredError('not-applied'));
+      for (const part of partsOf(request)) this.#fail(part, this.#expiredError('not-applied'));
       return this.#lose('expired-by-server', nowMs);
     }
     if (request.watch && !request.abandoned) this.watches.answered(request.watch, header.err);
     // Not where the answer is used: that is after the next ones in this chunk, which may have set a watch anew.
     if (ok && request.operation === operations.removeWatches)
       this.#effects.push(...this.watches.removedBy(request.record as WatchRemoval));
-    if (!request.abandoned) {
-      this.#effects.push(
-        ok
-          ? { kind: 'request-answered', request, reply, zxid: header.zxid }
-          : { kind: 'request-refused', request, serverCode: header.err },
-      );
+    if (request instanceof GatheredReads && this.#gathering.isRefusedBy(header.err)) {
+      for (const read of request.reads) if (!read.abandoned) this.#requestMade(read, nowMs);
+    } else {
+      tellAnswer(this.#effects, request, header, reply);
     }
     if (header.err === errorCodes['session-moved']) {
       this.#linkEnded(nowMs, new Error('the session moved to another server'));
@@ -433,6 +445,7 @@ export class SessionMachine {
     this.#moveLink({ kind: 'open' });
     this.#become({ kind: 'connected', readOnly });
     this.#keepAlive.opened(readOnly, nowMs);
+    this.#gathering.connectionOpened();
     for (const auth of this.#options.credentials.auths) this.#sendAuth(auth);
     for (const request of this.#restoration.requests()) this.#send(request, nowMs);
     this.#pipeline.sendQueued(nowMs);
@@ -632,13 +645,4 @@ export class SessionMachine {
     checkLinkTransition(this.#link.kind, link.kind);
     this.#link = link;
   }
-}
-
-/** A write is ordered by the leader, a sync answered by it; a plain read or ping any follower answers alone. */
-function isConfirmedByLeader({ operation }: SessionRequest): boolean {
-  return operation.writes || operation === operations.sync;
-}
-
-function isSessionOver(err: number): boolean {
-  return err === errorCodes['session-expired'] || err === errorCodes['unknown-session'];
 }

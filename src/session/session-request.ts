@@ -1,4 +1,4 @@
-import type { Operation } from '../protocol/operations.ts';
+import { type Operation, operations } from '../protocol/operations.ts';
 import type { WatchesAsked, WatchIntent } from './watch-registry.ts';
 
 const NO_WATCHES: readonly WatchIntent[] = [];
@@ -42,4 +42,9 @@ export class OwnRequest<Q = unknown, R = unknown> extends SessionRequest<Q, R> {
     super(operation, record);
     this.purpose = purpose;
   }
+}
+
+/** A write is ordered by the leader, a sync answered by it; a plain read or ping any follower answers alone. */
+export function isConfirmedByLeader({ operation }: SessionRequest): boolean {
+  return operation.writes || operation === operations.sync;
 }

@@ -94,6 +94,8 @@ export class RawConnection {
     this.#socket = socket;
     this.opening = this.#opened.promise;
     socket.on('data', (chunk) => {
+      // A four-letter word: a server that has them turned off says nothing, and hangs up.
+      if (!this.#isOpen && chunk.byteLength === 4) return void socket.destroy();
       for (const frame of this.#frames.push(chunk)) this.#received(new JuteReader(frame));
     });
     socket.on('error', () => {}); // The client hung up; `close` follows.

@@ -3,6 +3,8 @@ import { FrameDecoder } from '../../protocol/frame-decoder.ts';
 import { operations, xids } from '../../protocol/operations.ts';
 
 const FRAME_BYTES_MAX = 2 ** 26;
+/** A four-letter word is asked on a connection of its own, and has no frames. */
+const WORD_BYTES = 4;
 
 /** What went over all connections that were counted. */
 export interface Traffic {
@@ -26,10 +28,11 @@ export class CountingTransport implements Transport {
     const incoming = new FrameDecoder(FRAME_BYTES_MAX);
     const outgoing = new FrameDecoder(FRAME_BYTES_MAX);
     let greeted = false;
+    let asksWord = false;
     const link = this.#inner.dial(server, {
       ...handlers,
       received: (chunk) => {
-        for (const frame of incoming.push(chunk)) {
+        for (const frame of asksWord ? [] : incoming.push(chunk)) {
           if (frame.readInt32BE(0) === xids.notification) this.#traffic.eventCount++;
         }
         handlers.received(chunk);
@@ -37,7 +40,8 @@ export class CountingTransport implements Transport {
     });
     return {
       write: (bytes) => {
-        for (const frame of outgoing.push(bytes)) {
+        asksWord ||= !greeted && bytes.byteLength === WORD_BYTES;
+        for (const frame of asksWord ? [] : outgoing.push(bytes)) {
           const keepsAlive = frame.readInt32BE(0) < 0 || frame.readInt32BE(4) === operations.sync.opcode;
           if (greeted && !keepsAlive) this.#traffic.requestCount++;
           greeted = true; // The first frame of a connection is the handshake, which has no number.

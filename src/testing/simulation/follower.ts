@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import { FrameDecoder } from '../../protocol/frame-decoder.ts';
 import { JuteReader } from '../../protocol/jute-reader.ts';
 import { JuteWriter } from '../../protocol/jute-writer.ts';
@@ -218,7 +219,19 @@ class FollowerConnection {
   }
 
   receive(chunk: Buffer): void {
-    for (const frame of this.#fromClient.push(chunk)) this.#request(framed(frame), frame);
+    for (const frame of this.#framesOf(chunk)) this.#request(framed(frame), frame);
+  }
+
+  /** A four-letter word is no frame: whoever asks a follower one is hung up on. */
+  #framesOf(chunk: Buffer): Buffer[] {
+    if (this.#over) return [];
+    try {
+      return this.#fromClient.push(chunk);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.end(this.#leader.isAlive());
+      return [];
+    }
   }
 
   clientClosed(): void {
