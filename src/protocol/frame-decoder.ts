@@ -1,3 +1,4 @@
+import { readInt } from './big-endian.ts';
 import { ProtocolError } from './errors.ts';
 
 const PREFIX_BYTES = 4;
@@ -55,7 +56,7 @@ export class FrameDecoder {
         this.#wantedBytes = PREFIX_BYTES;
         break;
       }
-      const frameBytes = rest.readInt32BE(at);
+      const frameBytes = readInt(rest, at);
       if (frameBytes < 0 || frameBytes > this.#frameBytesMax) {
         this.fault = new ProtocolError(`frame of ${frameBytes} bytes; the limit is ${this.#frameBytesMax}`);
         if (frames.length === 0) throw this.fault;

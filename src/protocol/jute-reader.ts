@@ -1,3 +1,4 @@
+import { readInt, readLong } from './big-endian.ts';
 import { ProtocolError } from './errors.ts';
 
 /**
@@ -21,12 +22,12 @@ export class JuteReader {
 
   int(): number {
     const at = this.#advance(4);
-    return this.#bytes.readInt32BE(at);
+    return readInt(this.#bytes, at);
   }
 
   long(): bigint {
     const at = this.#advance(8);
-    return this.#bytes.readBigInt64BE(at);
+    return readLong(this.#bytes, at);
   }
 
   boolean(): boolean {
@@ -56,6 +57,21 @@ export class JuteReader {
       throw new ProtocolError(`vector of ${count} elements in ${this.remaining} bytes`);
     }
     return Math.max(0, count);
+  }
+
+  /** Whether these bytes come next: if so, they are passed over. */
+  skipIfNext(wanted: Buffer): boolean {
+    if (wanted.byteLength > this.remaining) return false;
+    for (let index = 0; index < wanted.byteLength; index++) {
+      if (this.#bytes[this.#position + index] !== wanted[index]) return false;
+    }
+    this.#position += wanted.byteLength;
+    return true;
+  }
+
+  /** A copy of the last bytes that were read. */
+  previous(bytes: number): Buffer {
+    return Buffer.from(this.#bytes.subarray(this.#position - bytes, this.#position));
   }
 
   #advance(bytes: number): number {

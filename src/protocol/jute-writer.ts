@@ -1,4 +1,5 @@
 import { invariant } from '../base/assert.ts';
+import { writeLong } from './big-endian.ts';
 
 /** A slab holds several of the largest writes seen, within these bounds. */
 const SLAB_BYTES_MIN = 512;
@@ -18,6 +19,7 @@ const SHORT_STRING_LENGTH = 48;
  */
 export class JuteWriter {
   #slab: Buffer = Buffer.allocUnsafeSlow(SLAB_BYTES_MIN);
+  #view = viewOf(this.#slab);
   #start = 0;
   #end = 0;
   /** The most that was taken at once since the slab was begun. */
@@ -30,12 +32,14 @@ export class JuteWriter {
 
   int(value: number): void {
     this.#reserve(4);
-    this.#end = this.#slab.writeInt32BE(value, this.#end);
+    this.#setInt(this.#end, value);
+    this.#end += 4;
   }
 
   long(value: bigint): void {
     this.#reserve(8);
-    this.#end = this.#slab.writeBigInt64BE(value, this.#end);
+    writeLong(this.#view, this.#end, value);
+    this.#end += 8;
   }
 
   boolean(value: boolean): void {
@@ -46,9 +50,9 @@ export class JuteWriter {
   buffer(value: Uint8Array | null): void {
     if (value === null) return this.int(-1);
     this.#reserve(4 + value.byteLength);
-    this.#end = this.#slab.writeInt32BE(value.byteLength, this.#end);
-    this.#slab.set(value, this.#end);
-    this.#end += value.byteLength;
+    this.#setInt(this.#end, value.byteLength);
+    if (value.byteLength > 0) this.#slab.set(value, this.#end + 4);
+    this.#end += 4 + value.byteLength;
   }
 
   ustring(value: string | null): void {
@@ -57,7 +61,7 @@ export class JuteWriter {
     this.#reserve(4 + value.length * 3);
     const start = this.#end + 4;
     const end = this.#shortAscii(value, start) ?? start + this.#slab.write(value, start, 'utf8');
-    this.#slab.writeInt32BE(end - start, this.#end);
+    this.#setInt(this.#end, end - start);
     this.#end = end;
   }
 
@@ -74,7 +78,7 @@ export class JuteWriter {
     const at = this.#start + mark;
     const frameBytes = this.#end - at - 4;
     invariant(frameBytes >= 0, 'a frame ends after it begins');
-    this.#slab.writeInt32BE(frameBytes, at);
+    this.#setInt(at, frameBytes);
     return frameBytes;
   }
 
@@ -85,10 +89,16 @@ export class JuteWriter {
 
   /** Hands out what was written since the last `take`; the writer does not touch those bytes again. */
   take(): Buffer {
-    const bytes = this.#slab.subarray(this.#start, this.#end);
-    this.#takenBytesMax = Math.max(this.#takenBytesMax, bytes.byteLength);
-    this.#start = this.#end;
-    return bytes;
+    return this.takeFirst(this.byteLength);
+  }
+
+  /** As `take`, for the first `bytes` bytes of it. */
+  takeFirst(bytes: number): Buffer {
+    const end = this.#start + bytes;
+    const taken = this.#slab.subarray(this.#start, end);
+    this.#takenBytesMax = Math.max(this.#takenBytesMax, bytes);
+    this.#start = end;
+    return taken;
   }
 
   /** What was written since the last `take`, as long as nothing more is written. */
@@ -113,6 +123,11 @@ export class JuteWriter {
     return start + value.length;
   }
 
+  #setInt(at: number, value: number): void {
+    if (value !== (value | 0)) throw new RangeError(`${value} is not a number of 32 bits`);
+    this.#view.setInt32(at, value);
+  }
+
   #reserve(bytes: number): void {
     if (this.#end + bytes <= this.#slab.byteLength) return;
     const pending = this.#slab.subarray(this.#start, this.#end);
@@ -121,8 +136,13 @@ export class JuteWriter {
     const slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, 2 * (pending.byteLength + bytes)));
     slab.set(pending);
     this.#slab = slab;
+    this.#view = viewOf(slab);
     this.#takenBytesMax = 0;
     this.#end = pending.byteLength;
     this.#start = 0;
   }
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
 }

@@ -11,9 +11,11 @@ export function pathFault(path: string): string | undefined {
   for (let index = 1; index <= path.length; index++) {
     const unit = index === path.length ? 0x2f : path.charCodeAt(index);
     if (unit === 0x2f) {
-      const element = path.slice(elementStart, index);
-      if (element === '') return `it has an empty element at ${elementStart}`;
-      if (element === '.' || element === '..') return `it has the relative element ${element}`;
+      const length = index - elementStart;
+      if (length === 0) return `it has an empty element at ${elementStart}`;
+      // Only what is short enough to be one is looked at: this is asked of every path.
+      if (length <= 2 && /^\.\.?$/.test(path.slice(elementStart, index)))
+        return `it has the relative element ${path.slice(elementStart, index)}`;
       elementStart = index + 1;
     } else if (isForbiddenUnit(unit)) {
       return `it has the character U+${unit.toString(16).toUpperCase().padStart(4, '0')} at ${index}`;

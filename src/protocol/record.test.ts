@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { isDeepStrictEqual } from 'node:util';
 import fc, { type Arbitrary } from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -21,9 +22,12 @@ import {
   type Codec,
   int,
   long,
+  loopedCodec,
   nothing,
   nullableUstring,
   nullableVector,
+  remembering,
+  straightCodec,
   ustring,
   type ValueOf,
   vector,
@@ -287,6 +291,80 @@ describe.each(rows.filter(({ codec }) => codec !== Connect && codec !== Connecte
       }),
       { numRuns: 30 },
     );
+  });
+});
+
+describe('a codec made of a table', () => {
+  const table = {
+    perms: int,
+    owner: long,
+    watch: boolean,
+    data: buffer,
+    path: ustring,
+    id: nullableUstring,
+    acl: records.Acl,
+    'not-an-identifier': vector(int),
+  };
+  const value = fields({
+    perms: anInt,
+    owner: aLong,
+    watch: aBoolean,
+    data: aBuffer,
+    path: aString,
+    id: aNullableString,
+    acl: fields({ perms: anInt, id: fields({ scheme: aString, id: aNullableString }) }),
+    'not-an-identifier': fc.array(anInt),
+  });
+
+  test('is the same whether it goes straight or through the table', () => {
+    const straight = straightCodec(table)!;
+    const looped = loopedCodec(table);
+    expect(straight.bytesMin).toBe(looped.bytesMin);
+    fc.assert(
+      fc.property(value, (written) => {
+        const encoded = encode(straight, written);
+        expectSame(encoded, encode(looped, written));
+        expectSame(straight.read(new JuteReader(encoded)), looped.read(new JuteReader(encoded)));
+      }),
+    );
+  });
+
+  test('goes through the table where code may not be made of text', () => {
+    const program = `
+      import { record, int, straightCodec } from ${JSON.stringify(new URL('./record.ts', import.meta.url).href)};
+      import { JuteWriter } from ${JSON.stringify(new URL('./jute-writer.ts', import.meta.url).href)};
+      const out = new JuteWriter();
+      record({ a: int, b: int }).write(out, { a: 1, b: 2 });
+      console.log(straightCodec({ a: int }), out.take().toString('hex'));`;
+    const { stdout } = spawnSync(
+      process.execPath,
+      ['--import', 'tsx', '--disallow-code-generation-from-strings', '--input-type=module', '-e', program],
+      { encoding: 'utf8' },
+    );
+    expect(stdout.trim()).toBe('undefined 0000000100000002');
+  });
+});
+
+describe('a value that is remembered', () => {
+  const codec = remembering(nullableVector(ustring));
+  const lists = ['a', 'b', 'a much longer one'].map((text) => [text, text]);
+
+  test('is read as it would be, whatever came before it', () => {
+    const one = fc.oneof(fc.constantFrom(...lists), fc.option(strings));
+    fc.assert(
+      fc.property(fc.array(one), (values) => {
+        const input = new JuteReader(Buffer.concat(values.map((each) => encode(codec, each))));
+        for (const each of values) expectSame(codec.read(input), each);
+        expect(input.remaining).toBe(0);
+      }),
+    );
+  });
+
+  test('is handed out again for the same bytes, also if more follow', () => {
+    const bytes = encode(codec, lists[0]!);
+    const first = codec.read(new JuteReader(bytes));
+    expect(codec.read(new JuteReader(Buffer.concat([bytes, bytes])))).toBe(first);
+    expect(() => codec.read(new JuteReader(bytes.subarray(0, -1)))).toThrow(ProtocolError);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   nullableUstring,
   nullableVector,
   record,
+  remembering,
   ustring,
   type ValueOf,
   vector,
@@ -53,16 +54,18 @@ export const ConnectResponse = record({
   passwd: buffer,
 });
 
+/** Read by servers only, who never change an access list in place. */
+const CreateAcl = remembering(nullableVector(Acl));
 export const CreateRequest = record({
   path: ustring,
   data: buffer,
-  acl: nullableVector(Acl),
+  acl: CreateAcl,
   flags: int,
 });
 export const CreateTtlRequest = record({
   path: ustring,
   data: buffer,
-  acl: nullableVector(Acl),
+  acl: CreateAcl,
   flags: int,
   ttl: long,
 });
