@@ -12,7 +12,11 @@ export default defineConfig({
   test: {
     maxWorkers: 3, // Most tests wait for servers most of the time.
     projects: [
-      { extends: true, test: { ...common, name: 'unit', include: ['src/**/*.test.ts'] } },
+      // A bound for what hangs, not for what is slow: they run beside suites that need both cores.
+      {
+        extends: true,
+        test: { ...common, name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 30_000 },
+      },
       {
         extends: true,
         test: {
