@@ -343,8 +343,8 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('the server answers before the disk has it (etcd 14370)', [
     'server/server-core.ts',
-    "const heldUntil = kind === 'settled-answer' ? undefined : this.#unsettled.newestZxid;",
-    "const heldUntil = kind === 'settled-answer' || this.#journal ? undefined : this.#unsettled.newestZxid;",
+    'let heldUntil = this.#unsettled.newestZxid;',
+    'let heldUntil = this.#journal ? undefined : this.#unsettled.newestZxid;',
   ]),
   mutant('the server keeps what an expired session made', [
     'server/server-core.ts',

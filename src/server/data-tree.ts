@@ -41,6 +41,8 @@ export interface TreeNode extends Stamped {
   aversion: number;
   readonly owner: bigint;
   children: Set<string> | undefined;
+  /** The transaction that changed anything of it last: data, access list, who its children are. Not kept on disk. */
+  changedZxid: bigint;
 }
 
 /** One change of the tree, checked beforehand: what is logged, and replayed after a restart. */
@@ -171,15 +173,16 @@ export class DataTree {
       case 'set-data':
         return this.#setData(change, moment);
       case 'set-acl':
-        return this.#setAcl(change);
+        return this.#setAcl(change, moment);
     }
   }
 
   #create(change: Extract<TreeChange, { kind: 'create' }>, { zxid, timeMs }: Moment): Undo {
     const { path, data, acl, owner } = change;
     const parentPath = parentOf(path);
-    const parent = this.#parentOf(path);
-    const { createCount, pzxid } = parent;
+    const name = nameOf(path);
+    const parent = this.#parent(parentPath, path);
+    const { createCount, pzxid, changedZxid } = parent;
     this.#frozen?.keep(parentPath, parent);
     const node: TreeNode = {
       data,
@@ -194,12 +197,14 @@ export class DataTree {
       aversion: 0,
       owner,
       children: undefined,
+      changedZxid: zxid,
       stamp: this.#stamp, // No picture that was begun earlier may show it.
     };
     invariant(!this.#nodes.has(path), `${path} is made once`);
     this.#nodes.set(path, node);
     parent.children ??= new Set();
-    parent.children.add(nameOf(path));
+    parent.children.add(name);
+    parent.changedZxid = zxid;
     this.#account(path, node, 1);
     // At its end the counter stays where it is, and takes the parent's pzxid with it (ZooKeeper 3.6 and later).
     if (createCount < COUNT_MAX) {
@@ -210,10 +215,11 @@ export class DataTree {
       this.#frozen?.keep(path, node);
       this.#frozen?.keep(parentPath, parent);
       this.#nodes.delete(path);
-      parent.children!.delete(nameOf(path));
+      parent.children!.delete(name);
       this.#account(path, node, -1);
       parent.createCount = createCount;
       parent.pzxid = pzxid;
+      parent.changedZxid = changedZxid;
     };
   }
 
@@ -221,21 +227,24 @@ export class DataTree {
     const node = this.#nodes.get(path);
     invariant(node, `${path} is there to be deleted`);
     const parentPath = parentOf(path);
-    const parent = this.#parentOf(path);
-    const { pzxid } = parent;
+    const name = nameOf(path);
+    const parent = this.#parent(parentPath, path);
+    const { pzxid, changedZxid } = parent;
     this.#frozen?.keep(path, node);
     this.#frozen?.keep(parentPath, parent);
     this.#nodes.delete(path);
-    parent.children!.delete(nameOf(path));
+    parent.children!.delete(name);
     parent.pzxid = zxid;
+    parent.changedZxid = zxid;
     this.#account(path, node, -1);
     return () => {
       // A picture begun since the deletion must not show it.
       node.stamp = this.#stamp;
       this.#frozen?.keep(parentPath, parent);
       this.#nodes.set(path, node);
-      parent.children!.add(nameOf(path));
+      parent.children!.add(name);
       parent.pzxid = pzxid;
+      parent.changedZxid = changedZxid;
       this.#account(path, node, 1);
     };
   }
@@ -243,34 +252,38 @@ export class DataTree {
   #setData(change: Extract<TreeChange, { kind: 'set-data' }>, { zxid, timeMs }: Moment): Undo {
     const node = this.#nodes.get(change.path);
     invariant(node, `${change.path} is there to be written`);
-    const { data, version, mzxid, mtimeMs } = node;
+    const { data, version, mzxid, mtimeMs, changedZxid } = node;
     this.#frozen?.keep(change.path, node);
     this.#dataBytes += (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
-    Object.assign(node, { data: change.data, version: change.version, mzxid: zxid, mtimeMs: timeMs });
+    node.data = change.data;
+    node.version = change.version;
+    node.mzxid = zxid;
+    node.mtimeMs = timeMs;
+    node.changedZxid = zxid;
     return () => {
       this.#frozen?.keep(change.path, node);
       this.#dataBytes -= (change.data?.byteLength ?? 0) - (data?.byteLength ?? 0);
-      Object.assign(node, { data, version, mzxid, mtimeMs });
+      Object.assign(node, { data, version, mzxid, mtimeMs, changedZxid });
     };
   }
 
-  #setAcl(change: Extract<TreeChange, { kind: 'set-acl' }>): Undo {
+  #setAcl(change: Extract<TreeChange, { kind: 'set-acl' }>, { zxid }: Moment): Undo {
     const node = this.#nodes.get(change.path);
     invariant(node, `${change.path} is there to be protected`);
-    const { acl, aversion } = node;
+    const { acl, aversion, changedZxid } = node;
     const growth = aclBytesOf(change.acl) - aclBytesOf(acl);
     this.#aclBytes += growth;
     this.#frozen?.keep(change.path, node);
-    Object.assign(node, { acl: change.acl, aversion: change.aversion });
+    Object.assign(node, { acl: change.acl, aversion: change.aversion, changedZxid: zxid });
     return () => {
       this.#aclBytes -= growth;
       this.#frozen?.keep(change.path, node);
-      Object.assign(node, { acl, aversion });
+      Object.assign(node, { acl, aversion, changedZxid });
     };
   }
 
-  #parentOf(path: string): TreeNode {
-    const parent = this.#nodes.get(parentOf(path));
+  #parent(parentPath: string, path: string): TreeNode {
+    const parent = this.#nodes.get(parentPath);
     invariant(parent, `${path} has a parent`);
     return parent;
   }
@@ -340,6 +353,7 @@ function initialNodes(): [string, TreeNode][] {
     aversion: 0,
     owner: 0n,
     children: children.length > 0 ? new Set(children) : undefined,
+    changedZxid: 0n,
     stamp: 0,
     ...rest,
   });

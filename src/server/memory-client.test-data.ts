@@ -36,10 +36,12 @@ export class MemoryLink implements ServerLink {
   ended = false;
   destroyed = false;
   bufferedBytes = 0;
+  writeCount = 0;
   #received: Buffer[] = [];
 
   write(bytes: Buffer): void {
     if (this.destroyed) return;
+    this.writeCount++;
     if (!this.reads) this.bufferedBytes += bytes.byteLength;
     this.#received.push(Buffer.from(bytes));
   }

@@ -14,21 +14,26 @@ export class ReadOperations {
     this.#replyBytesMax = replyBytesMax;
   }
 
-  exists(path: string, identities: readonly Identity[]): Stat {
+  /** The node whose stat may be shown. */
+  exists(path: string, identities: readonly Identity[]): TreeNode {
     if (path.includes('\0')) throw new Refusal('bad-arguments');
-    return statOf(this.#readable(path, identities));
+    return this.#readable(path, identities);
   }
 
-  getData(path: string, identities: readonly Identity[]): { data: Uint8Array | null; stat: Stat } {
+  /** The node whose data may be shown. */
+  getData(path: string, identities: readonly Identity[]): TreeNode {
     const node = this.#readable(path, identities);
     new Room(this.#replyBytesMax).take(node.data);
-    return { data: node.data, stat: statOf(node) };
+    return node;
   }
 
-  getChildren(path: string, identities: readonly Identity[]): { children: string[]; stat: Stat } {
+  /** The node whose children may be shown. */
+  getChildren(path: string, identities: readonly Identity[]): TreeNode {
     const node = this.#readable(path, identities);
-    new Room(this.#replyBytesMax).takeAll(node.children ?? []);
-    return { children: [...(node.children ?? [])], stat: statOf(node) };
+    const { children } = node;
+    if (children && bytesMaxOf(children) > this.#replyBytesMax)
+      new Room(this.#replyBytesMax).takeAll(children);
+    return node;
   }
 
   getAcl(path: string, identities: readonly Identity[]): { acl: readonly Acl[]; stat: Stat } {
@@ -64,8 +69,10 @@ export class ReadOperations {
 
   #multiReadOp({ op, request }: MultiReadOp, identities: readonly Identity[]): MultiResult {
     try {
-      if (op === 'getData') return { kind: 'getData', ...this.getData(request.path, identities) };
-      return { kind: 'getChildren', children: this.getChildren(request.path, identities).children };
+      if (op === 'getChildren')
+        return { kind: 'getChildren', children: childrenOf(this.getChildren(request.path, identities)) };
+      const node = this.getData(request.path, identities);
+      return { kind: 'getData', data: node.data, stat: statOf(node) };
     } catch (error) {
       if (error instanceof Refusal) return { kind: 'error', err: error.serverCode };
       throw error;
@@ -85,9 +92,21 @@ export class ReadOperations {
   }
 }
 
+/** The names of a node's children. */
+export function childrenOf({ children }: TreeNode): readonly string[] {
+  return children ? [...children] : [];
+}
+
 /** What a field takes besides its own bytes: its length, and in a multiRead also a header and a stat. */
 const FIELD_BYTES = 4;
 const RESULT_BYTES = 96;
+
+/** More than these names can take, told without measuring each: at most three bytes for each unit. */
+function bytesMaxOf(names: Iterable<string>): number {
+  let bytes = RESULT_BYTES;
+  for (const name of names) bytes += FIELD_BYTES + 3 * name.length;
+  return bytes;
+}
 
 /**
  * What is left of an answer's length. ZooKeeper sends answers of any length; most clients hang up on long ones and

@@ -12,8 +12,8 @@ import {
 } from '../protocol/operations.ts';
 import type { Codec, ValueOf } from '../protocol/record.ts';
 import { digestIdentity, Refusal, userNameOf } from './access.ts';
-import type { DataTree, Moment } from './data-tree.ts';
-import type { ReadOperations } from './read-operations.ts';
+import { type DataTree, type Moment, statOf, type TreeNode } from './data-tree.ts';
+import { childrenOf, type ReadOperations } from './read-operations.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { ServerLimits } from './server-limits.ts';
 import type { ServerSession, SessionTable } from './session-table.ts';
@@ -31,11 +31,13 @@ export interface Request {
 export interface Answer {
   readonly zxid: bigint;
   readonly err: number;
-  readonly body?: { readonly codec: Codec<never>; readonly value: unknown };
+  /** How the body is written; none if left out. */
+  readonly codec?: Codec<unknown> | undefined;
+  readonly value?: unknown;
   /** The connection is ended once this has gone out. */
   readonly ends?: true;
-  /** The path of the one node whose state it shows; empty if it shows none. Left out, it may show anything. */
-  readonly shows?: string;
+  /** The one node whose state it shows, if it shows no more than that. Left out, it may show anything. */
+  readonly shows?: TreeNode | 'nothing' | undefined;
 }
 
 /** What the operations need of the server. */
@@ -86,38 +88,43 @@ export class RequestHandlers {
     if (operation !== operations.auth && operation !== operations.sasl) {
       this.#core.sessions.touch(session, this.#core.nowMs);
     }
-    if (operation.writes) return this.#write(connection, operation, request);
     // A ping is answered with the xid of pings, whatever it came with.
-    const answered = operation === operations.ping ? { ...request, xid: xids.ping } : request;
-    this.#guarded(connection, answered, () => this.#read(connection, operation, request));
+    const answered = operation === operations.ping ? xids.ping : xid;
+    this.#answer(connection, answered, this.#performed(connection, operation, request));
+  }
+
+  /** The answer; a refusal, or a record that cannot be read, becomes the one that says so. */
+  #performed(connection: ServerConnection, operation: Operation, request: Request): Answer {
+    try {
+      return operation.writes
+        ? this.#write(connection, operation, request)
+        : this.#read(connection, operation, request);
+    } catch (error) {
+      if (error instanceof Refusal) return answerOf(this.#core.zxid, error.serverCode);
+      if (error instanceof ProtocolError) return answerOf(this.#core.zxid, errorCodes['marshalling-error']);
+      throw error;
+    }
   }
 
   // Writes: a zxid first, then everything else.
 
-  #write(connection: ServerConnection, operation: Operation, request: Request): void {
-    const { xid } = request;
+  #write(connection: ServerConnection, operation: Operation, { input }: Request): Answer {
     const session = connection.session!;
     const closes = operation === operations.closeSession;
     const refusal = this.#core.writeRefusal;
     if (refusal !== undefined && !(closes && session.unkept)) {
       const { zxid } = this.#core.nextMoment();
-      return this.#answer(connection, xid, { zxid, err: refusal, ...(closes && { ends: true }) });
+      return { zxid, err: refusal, ...(closes && { ends: true }) };
     }
     if (closes) {
       const { zxid } = this.#core.closeSession(session);
-      return this.#answer(connection, xid, { zxid, err: 0, ends: true });
+      return { zxid, err: 0, ends: true };
     }
     const moment = this.#core.nextMoment();
-    this.#guarded(connection, request, () => {
-      const record = operation.request.read(request.input);
-      const written = this.#perform(connection, operation, record, moment);
-      this.#core.commit(written, moment);
-      return {
-        zxid: moment.zxid,
-        err: 0,
-        body: { codec: operation.reply as Codec<never>, value: written.result },
-      };
-    });
+    const record = operation.request.read(input);
+    const written = this.#perform(connection, operation, record, moment);
+    this.#core.commit(written, moment);
+    return answerOf(moment.zxid, 0, operation.reply, written.result);
   }
 
   #perform(
@@ -158,13 +165,13 @@ export class RequestHandlers {
     const { identities } = connection;
     switch (operation) {
       case operations.ping:
-        return { ...this.#ok(), shows: NOTHING };
+        return this.#ok(undefined, undefined, 'nothing');
       case operations.exists: {
         const { path, watch } = operations.exists.request.read(input);
         try {
-          const stat = reads.exists(path, identities);
+          const node = reads.exists(path, identities);
           if (watch) this.#watch(connection, path, () => watches.watchData(path, connection));
-          return { ...this.#ok(operations.exists.reply, { stat }), shows: shownBy(path) };
+          return this.#ok(operations.exists.reply, { stat: statOf(node) }, node);
         } catch (error) {
           const absent = error instanceof Refusal && error.serverCode === errorCodes['no-node'];
           if (absent && watch) this.#watch(connection, path, () => watches.watchData(path, connection));
@@ -173,16 +180,18 @@ export class RequestHandlers {
       }
       case operations.getData: {
         const { path, watch } = operations.getData.request.read(input);
-        const value = reads.getData(path, identities);
+        const node = reads.getData(path, identities);
         if (watch) this.#watch(connection, path, () => watches.watchData(path, connection));
-        return { ...this.#ok(operations.getData.reply, value), shows: shownBy(path) };
+        return this.#ok(operations.getData.reply, { data: node.data, stat: statOf(node) }, node);
       }
       case operations.getChildren:
       case operations.getChildren2: {
         const { path, watch } = operations.getChildren.request.read(input);
-        const value = reads.getChildren(path, identities);
+        const node = reads.getChildren(path, identities);
         if (watch) this.#watch(connection, path, () => watches.watchChildren(path, connection));
-        return { ...this.#ok(operation.reply, value), shows: shownBy(path) };
+        const children = childrenOf(node);
+        if (operation === operations.getChildren) return this.#ok(operation.reply, { children }, node);
+        return this.#ok(operation.reply, { children, stat: statOf(node) }, node);
       }
       case operations.getAcl:
         return this.#ok(
@@ -249,7 +258,7 @@ export class RequestHandlers {
         return this.#authenticate(connection, operations.auth.request.read(input));
       case operations.sasl:
         // No SASL here: a null token, which clients take for a refusal.
-        return { zxid: 0n, err: 0, body: { codec: operation.reply as Codec<never>, value: { token: null } } };
+        return answerOf(0n, 0, operation.reply, { token: null });
       default:
         throw new Refusal('unimplemented');
     }
@@ -297,23 +306,8 @@ export class RequestHandlers {
     return ops;
   }
 
-  #ok(codec?: Codec<never> | Codec<unknown>, value?: unknown): Answer {
-    const { zxid } = this.#core;
-    return codec ? { zxid, err: 0, body: { codec: codec as Codec<never>, value } } : { zxid, err: 0 };
-  }
-
-  /** Turns a refusal, or a record that cannot be read, into the answer that says so. */
-  #guarded(connection: ServerConnection, { xid }: Request, perform: () => Answer): void {
-    let answer: Answer;
-    try {
-      answer = perform();
-    } catch (error) {
-      if (error instanceof Refusal) answer = { zxid: this.#core.zxid, err: error.serverCode };
-      else if (error instanceof ProtocolError) {
-        answer = { zxid: this.#core.zxid, err: errorCodes['marshalling-error'] };
-      } else throw error;
-    }
-    this.#answer(connection, xid, answer);
+  #ok(codec?: Codec<never> | Codec<unknown>, value?: unknown, shows?: Answer['shows']): Answer {
+    return answerOf(this.#core.zxid, 0, codec, value, shows);
   }
 
   #answer(connection: ServerConnection, xid: number, answer: Answer): void {
@@ -326,9 +320,13 @@ function wrapped<S>(written: Written<S>): Written<{ stat: S }> {
   return { ...written, result: { stat: written.result } };
 }
 
-const NOTHING = '';
-
-/** The empty path is the root too, to those who ask without checking their path. */
-function shownBy(path: string): string {
-  return path === '' ? '/' : path;
+/** All of one shape, since there is one for each request. */
+function answerOf(
+  zxid: bigint,
+  err: number,
+  codec?: Codec<never> | Codec<unknown>,
+  value?: unknown,
+  shows?: Answer['shows'],
+): Answer {
+  return { zxid, err, codec: codec as Codec<unknown> | undefined, value, shows };
 }

@@ -32,12 +32,14 @@ export interface Peer {
   readonly identities: readonly Identity[];
 }
 
-/** An output that must wait for a transaction to be on disk, since it shows that transaction's effect. */
+/** Output that must wait for a transaction to be on disk, since it shows that transaction's effect, or comes behind such. */
 interface Held {
   readonly zxid: bigint;
-  readonly bytes: Buffer;
-  /** Whether a request waits for it, and not only a watcher. */
-  readonly answers: boolean;
+  /** Where it ends, counted from the first byte that was ever sent. */
+  endsAt: number;
+  frameCount: number;
+  /** How many of the frames a request waits for, and not only a watcher. */
+  answerCount: number;
 }
 
 /** What keeps a connection's next request from being handled. */
@@ -71,11 +73,20 @@ export class ServerConnection {
   /** Answers that wait for the disk. */
   outstandingCount = 0;
   #paused = false;
-  #heldBytes = 0;
   /** What came before there were four bytes; undefined from then on. */
   #opening: Buffer | undefined = Buffer.alloc(0);
+  /**
+   * What has not been written to the link, in order:
+   *
+   *   | may go out | held until one transaction | held until a later one | …
+   *   ^writtenBytes ^freeUntil                   ^held[0].endsAt
+   */
   readonly #out = new JuteWriter();
+  #writtenBytes = 0;
+  #freeUntil = 0;
+  #frameMark = 0;
   #held: Held[] = [];
+  #heldCount = 0;
   #ending = false;
 
   constructor(peer: Peer, link: ServerLink, nowMs: number, frameBytesMax: number = REQUEST_BYTES_MAX) {
@@ -95,12 +106,12 @@ export class ServerConnection {
   }
 
   get heldCount(): number {
-    return this.#held.length;
+    return this.#heldCount;
   }
 
   /** Everything that was sent and that the peer's machine has not taken, for whatever reason. */
   get outputBytes(): number {
-    return this.link.bufferedBytes + this.#heldBytes + this.#out.byteLength;
+    return this.link.bufferedBytes + this.#out.byteLength;
   }
 
   /**
@@ -141,41 +152,58 @@ export class ServerConnection {
     this.link.resume();
   }
 
-  /** Adds a frame to the output, to go out when everything up to `heldUntil` is on disk (at once if undefined). */
-  send(heldUntil: bigint | undefined, answers: boolean, write: (out: JuteWriter) => void): void {
-    if (this.over) return;
-    const mark = this.#out.beginFrame();
-    write(this.#out);
-    this.#out.endFrame(mark);
+  /** Begins a frame of the output: to be written into what is returned, and to be ended by `endFrame`. */
+  beginFrame(): JuteWriter {
+    this.#frameMark = this.#out.beginFrame();
+    return this.#out;
+  }
+
+  /** The frame goes out when everything up to `heldUntil` is on disk (at once if undefined), and behind all before it. */
+  endFrame(heldUntil: bigint | undefined, answers: boolean): void {
+    this.#out.endFrame(this.#frameMark);
     this.sentCount++;
-    if (heldUntil === undefined && this.#held.length === 0) {
+    const endsAt = this.#writtenBytes + this.#out.byteLength;
+    const last = this.#held.at(-1);
+    if (heldUntil === undefined && !last) {
+      this.#freeUntil = endsAt;
       // What is gathered further is copied each time it outgrows its buffer.
       if (this.#out.byteLength >= GATHERED_BYTES) this.flush();
       return;
     }
-    const bytes = this.#out.take();
-    this.#held.push({ zxid: heldUntil ?? 0n, bytes, answers });
-    this.#heldBytes += bytes.byteLength;
+    this.#heldCount++;
     if (answers) this.outstandingCount++;
+    if (last && (heldUntil === undefined || heldUntil <= last.zxid)) {
+      last.endsAt = endsAt;
+      last.frameCount++;
+      if (answers) last.answerCount++;
+    } else this.#held.push({ zxid: heldUntil!, endsAt, frameCount: 1, answerCount: answers ? 1 : 0 });
   }
 
-  /** Everything up to this transaction is on disk. */
+  /** Everything up to this transaction is on disk: what waited for it goes out with the next `flush`. */
   release(zxid: bigint): void {
     let count = 0;
-    while (count < this.#held.length && this.#held[count]!.zxid <= zxid) count++;
-    if (count === 0) return;
-    const ready = this.#held.splice(0, count);
-    for (const { bytes, answers } of ready) {
-      this.#heldBytes -= bytes.byteLength;
-      if (answers) this.outstandingCount--;
+    for (const held of this.#held) {
+      if (held.zxid > zxid) break;
+      count++;
+      this.#freeUntil = held.endsAt;
+      this.#heldCount -= held.frameCount;
+      this.outstandingCount -= held.answerCount;
     }
-    this.link.write(count === 1 ? ready[0]!.bytes : Buffer.concat(ready.map(({ bytes }) => bytes)));
-    if (this.#ending && this.#held.length === 0) this.link.end();
+    if (count === this.#held.length) this.#held = [];
+    else if (count > 0) this.#held.splice(0, count);
   }
 
   /** Sends what may go out: all that one step produced, in one write. */
   flush(): void {
-    if (this.#out.byteLength > 0 && this.#held.length === 0) this.link.write(this.#out.take());
+    const bytes = this.#freeUntil - this.#writtenBytes;
+    if (bytes > 0) {
+      this.#writtenBytes = this.#freeUntil;
+      this.link.write(this.#out.takeFirst(bytes));
+    }
+    if (this.#ending && this.#held.length === 0) {
+      this.#ending = false;
+      this.link.end();
+    }
   }
 
   /** Hears no more, and ends once the output is out. */
@@ -185,7 +213,6 @@ export class ServerConnection {
     this.waiting.drain();
     this.resume(); // What the peer still says is not heard, but that it hangs up must be.
     this.flush();
-    if (this.#held.length === 0) this.link.end();
   }
 
   /** Says something that is no frame, and ends. */
@@ -205,9 +232,11 @@ export class ServerConnection {
     this.over = true;
     this.waiting.drain();
     this.#held = [];
-    this.#heldBytes = 0;
+    this.#heldCount = 0;
     this.outstandingCount = 0;
-    this.#out.take();
+    this.#ending = false;
+    this.#out.clear();
+    this.#freeUntil = this.#writtenBytes;
   }
 
   /** Counts anew, as if the connection had done nothing so far. */

@@ -49,6 +49,46 @@ describe('answers and the disk', () => {
   const read = (path: string) => ['getData', { path, watch: false }] as const;
   const list = (path: string) => ['getChildren2', { path, watch: false }] as const;
 
+  test('wait for the last change that they show, and for no later one', () => {
+    const { core, connected } = slowWorld();
+    const [writer, reader] = [connected(), connected()];
+    writer.ask(['create', node('/a')]);
+    const shown = core.zxid;
+    writer.ask(['create', node('/b')]);
+    reader.ask(read('/a'), read('/b'));
+    expect(reader.replies()).toEqual([]);
+    core.durable(shown);
+    expect(reader.replies()).toMatchObject([{ xid: 1, zxid: shown, err: 0 }]);
+    core.durable(core.zxid);
+    expect(reader.replies()).toMatchObject([{ xid: 2, zxid: core.zxid, err: 0 }]);
+  });
+
+  test('that show what a refused transaction did and took back wait for nothing', () => {
+    const { core, connected } = slowWorld();
+    const [writer, reader] = [connected(), connected()];
+    writer.ask(['create', node('/a')]);
+    core.durable(core.zxid);
+    writer.ask(['create', node('/b')]);
+    const made = { op: 'create', request: node('/a/x') };
+    writer.ask(['multi', [made, { op: 'delete', request: { path: '/none', version: -1 } }]]);
+    reader.ask(list('/a'));
+    expect(xidsOf(reader)).toEqual([1]);
+  });
+
+  test('that need no disk go out before those that wait for it, and those in one write', () => {
+    const { sync, connected } = slowWorld({ outstandingPerConnectionMax: 2 });
+    const client = connected();
+    client.ask(read('/'), ...creates(3, '/zookeeper/n'), read('/'));
+    expect(xidsOf(client)).toEqual([1]);
+    const before = client.link.writeCount;
+    sync();
+    expect(xidsOf(client)).toEqual([2, 3]);
+    expect(client.link.writeCount - before).toBe(1);
+    sync();
+    expect(xidsOf(client)).toEqual([4, 5]);
+    expect(client.link.writeCount - before).toBe(2);
+  });
+
   test.each([
     ['a node that was made', read('/a/new'), ['create', node('/a/new')]],
     ['the list it is in', list('/a'), ['create', node('/a/new')]],

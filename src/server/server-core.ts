@@ -9,13 +9,12 @@ import { errorCodes } from '../protocol/error-codes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { Connect, Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
-import type { JuteWriter } from '../protocol/jute-writer.ts';
 import { type Operation, operationOf, xids } from '../protocol/operations.ts';
-import type { Codec } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
 import { Admission, type Leave } from './admission.ts';
 import { DataTree, kindOf, type Moment, ttlOf, type Undo } from './data-tree.ts';
+import { firstZxid } from './first-zxid.ts';
 import {
   answerFourLetterWord,
   defaultFourLetterWords,
@@ -195,8 +194,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#intake.work(connection);
     const { session, stalledBy } = connection;
     // It was heard, though not all that it said has been handled.
-    if (stalledBy && session && this.sessions.get(session.id) === session)
-      this.sessions.touch(session, this.nowMs);
+    if (stalledBy && session && !session.over) this.sessions.touch(session, this.nowMs);
     this.#flush();
   }
 
@@ -264,7 +262,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (frame.byteLength < RequestHeader.bytesMin) return this.#drop(connection, 'a frame without a header');
     const { xid, type } = RequestHeader.read(input);
     const { session } = connection;
-    if (this.sessions.get(session.id) !== session) {
+    if (session.over) {
       return this.#drop(connection, 'its session is over', 'session-over');
     }
     if (this.requestGate && this.#refused(connection, xid, type, frame)) return;
@@ -330,15 +328,14 @@ export class ServerCore implements HandlerContext, StoreOwner {
         reason: this.sessions.get(request.sessionId) ? 'wrong password' : 'it is over, or never was',
       });
     }
-    this.#send(connection, 'answer', (out) =>
-      Connected.write(out, {
-        protocolVersion: 0,
-        timeOut: session ? timeoutMs : 0,
-        sessionId: session?.id ?? 0n,
-        passwd: session?.password ?? Buffer.alloc(16),
-        readOnly: request.readOnly === null ? null : request.readOnly && this.readOnly,
-      }),
-    );
+    Connected.write(connection.beginFrame(), {
+      protocolVersion: 0,
+      timeOut: session ? timeoutMs : 0,
+      sessionId: session?.id ?? 0n,
+      passwd: session?.password ?? Buffer.alloc(16),
+      readOnly: request.readOnly === null ? null : request.readOnly && this.readOnly,
+    });
+    this.#send(connection, true, this.#unsettled.newestZxid);
     if (!session) this.#end(connection);
   }
 
@@ -431,35 +428,46 @@ export class ServerCore implements HandlerContext, StoreOwner {
   #journalize(transaction: Transaction, undo: Undo): void {
     if (!this.#journal) return;
     invariant(!this.readOnly, 'nothing changes while nothing can be kept');
-    this.#unsettled.add(transaction, undo);
+    this.#unsettled.add(transaction.zxid, undo);
     this.#journal.append(transaction);
   }
 
-  #tell({ type, path, acl }: Happening, zxid: bigint): void {
-    for (const connection of this.watches.fire({ type, path })) {
+  #tell(happening: Happening, zxid: bigint): void {
+    const told = this.watches.fire(happening);
+    if (!told) return;
+    const { type, path, acl } = happening;
+    for (const connection of told) {
       if (isAllowed(acl, permissions.read, connection.identities)) this.notify(connection, type, path, zxid);
     }
   }
 
   /** Tells one connection of an event. */
   notify(connection: ServerConnection, type: NodeEventType, path: string, zxid: bigint): void {
-    this.#send(connection, 'event', (out) => {
-      ReplyHeader.write(out, { xid: xids.notification, zxid, err: 0 });
-      WatcherEvent.write(out, { type: EVENT_NUMBERS[type], state: CONNECTED_STATE, path });
-    });
+    if (connection.over) return;
+    const out = connection.beginFrame();
+    ReplyHeader.write(out, { xid: xids.notification, zxid, err: 0 });
+    WatcherEvent.write(out, { type: EVENT_NUMBERS[type], state: CONNECTED_STATE, path });
+    this.#send(connection, false, this.#unsettled.newestZxid);
   }
 
   /** Answers a request, and ends the connection if the answer says so. */
-  answer(connection: ServerConnection, xid: number, { zxid, err, body, ends, shows }: Answer): void {
-    // What shows one node only need not wait for the disk to take changes of others.
-    const settled = shows !== undefined && !this.#unsettled.changed(shows);
-    const shown = settled ? this.#unsettled.settledZxid(zxid) : zxid;
-    this.#send(connection, settled ? 'settled-answer' : 'answer', (out) => {
-      ReplyHeader.write(out, { xid, zxid: shown, err });
-      if (body) (body.codec as Codec<unknown>).write(out, body.value);
-    });
+  answer(connection: ServerConnection, xid: number, answer: Answer): void {
+    const { err, codec, shows } = answer;
+    if (!connection.over) {
+      let { zxid } = answer;
+      let heldUntil = this.#unsettled.newestZxid;
+      if (heldUntil !== undefined && shows !== undefined) {
+        // What shows one node only need not wait for the disk to take changes of others.
+        heldUntil = shows === 'nothing' ? undefined : this.#unsettled.lastToChange(shows);
+        zxid = heldUntil ?? this.#unsettled.settledZxid(zxid);
+      }
+      const out = connection.beginFrame();
+      ReplyHeader.write(out, { xid, zxid, err });
+      codec?.write(out, answer.value);
+      this.#send(connection, true, heldUntil);
+    }
     this.#countAnswer(connection);
-    if (ends) this.#end(connection);
+    if (answer.ends) this.#end(connection);
   }
 
   #countAnswer(connection: ServerConnection): void {
@@ -476,16 +484,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   // Output
 
-  #send(
-    connection: ServerConnection,
-    kind: 'answer' | 'settled-answer' | 'event',
-    write: (out: JuteWriter) => void,
-  ): void {
-    if (connection.over) return;
+  /** Sends the frame that was written into the connection's output. */
+  #send(connection: ServerConnection, answers: boolean, heldUntil: bigint | undefined): void {
     this.statistics.sentCount++;
-    const heldUntil = kind === 'settled-answer' ? undefined : this.#unsettled.newestZxid;
     const before = connection.outstandingCount;
-    connection.send(heldUntil, kind !== 'event', write);
+    connection.endFrame(heldUntil, answers);
     this.#intake.outstandingCount += connection.outstandingCount - before;
     if (heldUntil !== undefined) this.#holding.add(connection);
     this.#dirty.add(connection);
@@ -509,6 +512,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
       const before = connection.outstandingCount;
       connection.release(zxid);
       this.#intake.outstandingCount += connection.outstandingCount - before;
+      // With what the requests that can go on now are answered, in one write; but nothing more is said to who has left.
+      if (connection.over) connection.flush();
+      else this.#dirty.add(connection);
       if (connection.heldCount === 0) this.#holding.delete(connection);
     }
     this.#intake.resume();
@@ -631,19 +637,3 @@ function placeOf(connection: ServerConnection): { session?: string; address: str
 function addressOf({ peer }: ServerConnection): string {
   return `${peer.address}:${peer.port}`;
 }
-
-/**
- * The first transaction of a run. Each run has an epoch of its own, above every earlier one: a number that was handed
- * out but never reached the disk is not handed out again. In memory, the clock stands in for what is not remembered;
- * otherwise clients of the earlier run, having seen more, would be turned away for ever.
- */
-export function firstZxid(wallMs: number, usedZxid: bigint): bigint {
-  // A million transactions for each millisecond: no run can use up what the clock gives the next one. Counted from a
-  // year that is past, it stays below 2^63 for centuries.
-  const byClock = BigInt(Math.max(0, Math.floor(wallMs - FIRST_YEAR_MS))) << 20n;
-  const nextEpoch = ((usedZxid >> 32n) + 1n) << 32n;
-  return byClock > nextEpoch ? byClock : nextEpoch;
-}
-
-/** The beginning of 2024. */
-const FIRST_YEAR_MS = 1_704_067_200_000;

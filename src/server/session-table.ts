@@ -10,6 +10,8 @@ export interface ServerSession<C> {
   expiresAtMs: number;
   /** Granted while nothing could be kept: it may read, and nobody will know of it after a restart. */
   unkept?: true;
+  /** Closed or expired: what still comes in of it is not heard. */
+  over: boolean;
 }
 
 const PASSWORD_BYTES = 16;
@@ -57,7 +59,14 @@ export class SessionTable<C> {
     { id, password, timeoutMs }: { id: bigint; password: Buffer; timeoutMs: number },
     nowMs: number,
   ): ServerSession<C> {
-    const session: ServerSession<C> = { id, password, timeoutMs, connection: undefined, expiresAtMs: 0 };
+    const session: ServerSession<C> = {
+      id,
+      password,
+      timeoutMs,
+      connection: undefined,
+      expiresAtMs: 0,
+      over: false,
+    };
     this.#sessions.set(id, session);
     this.touch(session, nowMs);
     return session;
@@ -85,6 +94,7 @@ export class SessionTable<C> {
   remove(id: bigint): void {
     const session = this.#sessions.get(id);
     if (!session) return;
+    session.over = true;
     this.#leaveBucket(session);
     this.#sessions.delete(id);
   }

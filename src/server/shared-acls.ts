@@ -21,6 +21,7 @@ export class SharedAcls {
 }
 
 function isSame(a: readonly Acl[], b: readonly Acl[]): boolean {
+  if (a === b) return true;
   return (
     a.length === b.length &&
     a.every((entry, index) => {

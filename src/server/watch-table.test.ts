@@ -10,7 +10,7 @@ const persistent: Arm = (table, path, watcher) => table.watchPersistently(path, 
 const recursive: Arm = (table, path, watcher) => table.watchRecursively(path, watcher);
 
 function fired(table: WatchTable<string>, type: NodeEventType, path: string): string[] {
-  return [...table.fire({ type, path })];
+  return [...(table.fire({ type, path }) ?? [])];
 }
 
 describe('a watch on /a', () => {

@@ -55,15 +55,18 @@ class Table<W> {
     return true;
   }
 
-  /** Who watches this very path by one of the modes; one-shot watches are used up. */
-  fire(path: string, mode: number, told: Set<W>): void {
+  /** Who watches this very path by one of the modes, with those before them; one-shot watches are used up. */
+  fire(path: string, mode: number, toldBefore: Set<W> | undefined): Set<W> | undefined {
     const watchers = this.#byPath.get(path);
-    if (!watchers) return;
+    let told = toldBefore;
+    if (!watchers) return told;
     for (const [watcher, modes] of [...mapOf(watchers)]) {
       if ((modes & mode) === 0) continue;
+      told ??= new Set();
       told.add(watcher);
       if ((modes & mode & ONE_SHOT) !== 0) this.remove(path, watcher, ONE_SHOT);
     }
+    return told;
   }
 
   *paths(): IterableIterator<[string, ReadonlyMap<W, number>]> {
@@ -125,24 +128,23 @@ export class WatchTable<W> {
     this.#add(this.#data, path, watcher, RECURSIVE);
   }
 
-  /** Who is told of a change, each once. */
-  fire({ type, path }: NodeChange): Set<W> {
-    const told = new Set<W>();
+  /** Who is told of a change, each once; undefined if nobody is, which is so for nearly every change. */
+  fire({ type, path }: NodeChange): ReadonlySet<W> | undefined {
     if (type === 'node-children-changed') {
-      this.#children.fire(path, ONE_SHOT | PERSISTENT, told);
-      this.#forgetUsedUp(path, told);
+      const told = this.#children.fire(path, ONE_SHOT | PERSISTENT, undefined);
+      if (told) this.#forgetUsedUp(path, told);
       return told;
     }
-    this.#data.fire(path, ONE_SHOT | PERSISTENT | RECURSIVE, told);
+    let told = this.#data.fire(path, ONE_SHOT | PERSISTENT | RECURSIVE, undefined);
     if (this.#recursiveCount > 0) {
       for (let at = path; at !== '/'; ) {
         at = at.slice(0, Math.max(1, at.lastIndexOf('/')));
-        this.#data.fire(at, RECURSIVE, told);
+        told = this.#data.fire(at, RECURSIVE, told);
       }
     }
     // A deletion serves both tables with one event, and uses up both.
-    if (type === 'node-deleted') this.#children.fire(path, ONE_SHOT | PERSISTENT, told);
-    this.#forgetUsedUp(path, told);
+    if (type === 'node-deleted') told = this.#children.fire(path, ONE_SHOT | PERSISTENT, told);
+    if (told) this.#forgetUsedUp(path, told);
     return told;
   }
 

@@ -98,23 +98,33 @@ export class WriteOperations {
     moment: Moment,
   ): Written<undefined> {
     if (!path.includes('/') || path.includes('\0') || PROTECTED.has(path)) throw new Refusal('bad-arguments');
-    const parent = this.#existing(parentOf(path));
+    const parentPath = parentOf(path);
+    const parent = this.#existing(parentPath);
     this.#allow(parent, permissions.delete, asker);
     const node = this.#existing(path);
     checkVersion(version, node.version);
     if ((node.children?.size ?? 0) > 0) throw new Refusal('not-empty');
-    return this.remove(path, moment);
+    return this.#remove(path, node.acl, parentPath, parent.acl, moment);
   }
 
   /** Removes a node that may be removed: after the checks of `delete`, or when its time is over. */
   remove(path: string, moment: Moment): Written<undefined> {
-    const { acl } = this.#existing(path);
     const parentPath = parentOf(path);
+    return this.#remove(path, this.#existing(path).acl, parentPath, this.#existing(parentPath).acl, moment);
+  }
+
+  #remove(
+    path: string,
+    acl: readonly Acl[],
+    parentPath: string,
+    parentAcl: readonly Acl[],
+    moment: Moment,
+  ): Written<undefined> {
     const change: TreeChange = { kind: 'delete', path };
     const undo = this.#tree.apply(change, moment);
     const happenings: Happening[] = [
       { type: 'node-deleted', path, acl },
-      { type: 'node-children-changed', path: parentPath, acl: this.#existing(parentPath).acl },
+      { type: 'node-children-changed', path: parentPath, acl: parentAcl },
     ];
     return { result: undefined, changes: [change], happenings, undo };
   }

@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { fraction, type Random } from '../base/random.ts';
+import { firstZxid } from '../server/first-zxid.ts';
 import type { ServerConnection } from '../server/server-connection.ts';
-import { firstZxid, ServerCore } from '../server/server-core.ts';
+import { ServerCore } from '../server/server-core.ts';
 import type { ServerLimits } from '../server/server-limits.ts';
 import { Store } from '../server/storage/store.ts';
 import type { StoreStatistics } from '../server/storage/store-statistics.ts';

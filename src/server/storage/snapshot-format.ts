@@ -202,6 +202,7 @@ function readNode(input: JuteReader, nodes: Map<string, TreeNode>, acls: (readon
     aversion: input.int(),
     owner: input.long(),
     children: undefined,
+    changedZxid: 0n,
     stamp: 0,
   });
 }
