@@ -6,8 +6,8 @@ import { JuteWriter } from '../../protocol/jute-writer.ts';
 import { type Operation, operations, xids } from '../../protocol/operations.ts';
 import { ReplyHeader, RequestHeader } from '../../protocol/records.ts';
 import { Refusal } from '../../server/access.ts';
-import { DataTree } from '../../server/data-tree.ts';
-import { ReadOperations } from '../../server/read-operations.ts';
+import { DataTree, statOf } from '../../server/data-tree.ts';
+import { childrenOf, ReadOperations } from '../../server/read-operations.ts';
 import type { Peer, ServerLink } from '../../server/server-connection.ts';
 import type { Transaction } from '../../server/transaction.ts';
 import type { SimulatedListener } from '../simulated-network.ts';
@@ -300,11 +300,19 @@ class FollowerConnection {
     input: JuteReader,
     { reads, zxid }: Replica,
   ): (() => Buffer) | undefined {
+    const listed = (path: string) => {
+      const node = reads.getChildren(path, []);
+      return { children: childrenOf(node), stat: statOf(node) };
+    };
+    const got = (path: string) => {
+      const node = reads.getData(path, []);
+      return { data: node.data, stat: statOf(node) };
+    };
     const answers: Readonly<Record<number, readonly [Operation, (path: string) => unknown]>> = {
-      [operations.exists.opcode]: [operations.exists, (path) => ({ stat: reads.exists(path, []) })],
-      [operations.getData.opcode]: [operations.getData, (path) => reads.getData(path, [])],
-      [operations.getChildren.opcode]: [operations.getChildren, (path) => reads.getChildren(path, [])],
-      [operations.getChildren2.opcode]: [operations.getChildren2, (path) => reads.getChildren(path, [])],
+      [operations.exists.opcode]: [operations.exists, (path) => ({ stat: statOf(reads.exists(path, [])) })],
+      [operations.getData.opcode]: [operations.getData, got],
+      [operations.getChildren.opcode]: [operations.getChildren, listed],
+      [operations.getChildren2.opcode]: [operations.getChildren2, listed],
     };
     const answer = answers[opcode];
     if (!answer) return undefined;
