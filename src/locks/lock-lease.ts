@@ -6,7 +6,13 @@ import { MultiError, ServerError } from '../protocol/errors.ts';
 import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
 import { type HoldMessage, type HoldStep, isHeard, type LockUse, traceHold } from './lock-diagnostics.ts';
-import { type LockError, LockLostError, LockReleasedError, LockRevokedError } from './lock-errors.ts';
+import {
+  ContenderEvictedError,
+  type LockError,
+  LockLostError,
+  LockReleasedError,
+  LockRevokedError,
+} from './lock-errors.ts';
 
 /** Larger means granted later. A resource that remembers the largest can refuse whoever was overtaken. */
 export type FencingToken = bigint & { readonly __brand: 'FencingToken' };
@@ -76,7 +82,7 @@ export class Holding {
     if (!grant.watched)
       this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
     grant.attend({
-      evicted: () => this.#lose(new LockLostError(this.lockName, 'its node was removed by someone else')),
+      evicted: () => this.#lose(removedFrom(this.lockName)),
       revoked: () => this.#revoke(),
     });
   }
@@ -106,6 +112,11 @@ export class Holding {
     throw this.#reason instanceof LockLostError
       ? this.#reason
       : new LockLostError(this.lockName, 'its lease has ended');
+  }
+
+  /** Throws if it was told that it is lost: that it has left its place, too. The clock is not looked at. */
+  assertNotLost(): void {
+    if (this.#state === 'lost') throw this.#reason;
   }
 
   async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
@@ -291,4 +302,10 @@ export class LockLease implements AsyncDisposable {
   get holding(): Holding {
     return this.#holding;
   }
+}
+
+/** The cause tells it from the end of the lease. */
+function removedFrom(lockName: string): LockLostError {
+  const cause = new ContenderEvictedError(lockName, 'removed from the queue by someone else');
+  return new LockLostError(lockName, 'its node was removed by someone else', { cause });
 }

@@ -13,6 +13,8 @@ class GrantedLock extends Lock {
   removed = false;
   /** How long each wait takes. */
   waitMs = 0;
+  /** Looked at so often, the lease of the first grant is over. */
+  looksMax = Number.POSITIVE_INFINITY;
   readonly #clock: VirtualClock;
   readonly #remainingMs: number[];
   #zxid = 0n;
@@ -29,9 +31,11 @@ class GrantedLock extends Lock {
     await this.#clock.advance(this.waitMs);
     const remainingMs = this.#remainingMs.shift()!;
     const token = ++this.#zxid;
+    let looks = 0;
+    const isOver = () => token === 1n && looks++ >= this.looksMax;
     return {
       token,
-      hold: { onEnded: () => {}, remainingMs: () => remainingMs, release: () => {} },
+      hold: { onEnded: () => {}, remainingMs: () => (isOver() ? 0 : remainingMs), release: () => {} },
       paths: ['/locks/x/1'],
       bound: {},
       contended: false,
@@ -54,6 +58,14 @@ describe('a grant whose lease is over when it is handed on', () => {
     expect(lease!.token).toBe(3n);
     expect(lease!.remainingMs()).toBe(500);
     expect(lock.left).toEqual([1n, 2n]);
+  });
+
+  // Found by the nemesis: acquire() rejected as if the contender had been removed by someone.
+  test('is left, and asked for again, if it ends between two looks', async () => {
+    const lock = new GrantedLock(new VirtualClock(), [1, 500]);
+    lock.looksMax = 1;
+    const lease = await lock.acquire();
+    expect({ token: lease.token, left: lock.left }).toEqual({ token: 2n, left: [1n] });
   });
 
   test('is not asked for again after the deadline', async () => {

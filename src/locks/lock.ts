@@ -178,7 +178,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const onEnd = () => void (holding && this.#holdings.delete(holding));
     holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });
     const lease = this.makeLease(holding);
-    holding.assertHeld(); // Never hand out what is lost already.
+    holding.assertNotLost(); // Never hand out what is lost already.
     this.#holdings.add(holding);
     events.emit('lockAcquired', { lease, waitedMs });
     holding.granted();
@@ -229,9 +229,13 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
         const grant = await contend(giveUp.signal);
         if (!grant) return undefined;
         const over = grant.hold.remainingMs() === 0;
-        if (!over && !giveUp.isDue) return this.#handOut(grant, clock.nowMs() - startedAtMs);
-        grant.hold.release();
-        void grant.leave({ baton: false }).catch(() => {});
+        if (!over && !giveUp.isDue) {
+          const lease = this.#handOut(grant, clock.nowMs() - startedAtMs);
+          if (lease) return lease;
+        } else {
+          grant.hold.release();
+          void grant.leave({ baton: false }).catch(() => {});
+        }
         if (giveUp.isDue) throw this.#timedOut(options.timeoutMs!);
         // Granted, and lost to a stall before anyone was told: as with a session that is lost while waiting, once more.
       }
@@ -242,13 +246,14 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     }
   }
 
-  #handOut(grant: Grant, waitedMs: number): LockLease {
+  /** Undefined if the lease has ended meanwhile: nobody has held anything that could be lost. */
+  #handOut(grant: Grant, waitedMs: number): LockLease | undefined {
     try {
       return this.leaseOf(grant, waitedMs);
     } catch (error) {
       if (!(error instanceof LockLostError)) throw error;
-      // Removed in the moment of its grant: nobody has held anything that could be lost.
-      throw new ContenderEvictedError(this.name, 'removed from the queue by someone else', { cause: error });
+      if (error.cause instanceof ContenderEvictedError) throw error.cause; // Removed in the moment of its grant.
+      return undefined;
     }
   }
 

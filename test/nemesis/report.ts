@@ -128,7 +128,8 @@ function timelineOf(events: readonly HistoryEvent[]): Record<string, unknown> {
   });
   return {
     endMs,
-    workers: Math.max(1, ...[...attempts.values()].map(({ asked }) => slotOf(asked.client))),
+    // Not spread: an hour has more attempts than a call has room for.
+    workers: [...attempts.values()].reduce((most, { asked }) => Math.max(most, slotOf(asked.client)), 1),
     locks: LOCK_NAMES.map((name) => ({ name, recipe: LOCKS[name]!.recipe })),
     holds,
     faults: [...faults.values()].sort((a, b) => a[3] - b[3]),
