@@ -160,7 +160,10 @@ async function openCore(
       core.durable(zxid);
       ticker.arm(); // Requests that waited for the disk may have to wait for something else now.
     },
-    storeFailed: (error) => core.storeFailed(error),
+    storeFailed: (error) => {
+      core.storeFailed(error);
+      ticker.arm(); // Sessions whose end was taken back are due again.
+    },
     storeMended: () => core.storeMended(),
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),

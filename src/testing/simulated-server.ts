@@ -83,6 +83,7 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     storeFailed: (error) => {
       options.onTakenBack?.();
       core.storeFailed(error);
+      ticker.arm();
     },
     storeMended: () => core.storeMended(),
     takeZxid: () => core.takeZxid(),
