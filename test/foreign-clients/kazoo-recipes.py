@@ -129,6 +129,10 @@ def semaphore(clients):
     def contend(client):
         for _ in range(ROUNDS):
             with client.Semaphore("/kazoo/semaphore", max_leases=2), crowd:
+                # Until the second is in beside the first, however long that takes it; then for a moment.
+                until = time.monotonic() + 10
+                while crowd.most < 2 and time.monotonic() < until:
+                    time.sleep(0.005)
                 time.sleep(0.005)
 
     all_at_once(clients, contend)
