@@ -216,6 +216,9 @@ public class CuratorDriver {
               Lease lease = semaphore.acquire(WAIT_SECONDS, TimeUnit.SECONDS);
               expect(lease != null, "no lease");
               most.accumulateAndGet(inside.incrementAndGet(), Math::max);
+              // Until all leases are out at once, however long that takes; then for a moment.
+              long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+              while (most.get() < leases && System.nanoTime() < until) Thread.sleep(5);
               Thread.sleep(5);
               inside.decrementAndGet();
               semaphore.returnLease(lease);
