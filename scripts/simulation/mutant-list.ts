@@ -134,7 +134,7 @@ export const mutants: readonly Mutant[] = [
         "new OwnRequest('heartbeat', operations.exists, { path: '/', watch: false })",
       ],
       [
-        'session/session-machine.ts',
+        'session/session-request.ts',
         'return operation.writes || operation === operations.sync;',
         'return operation.writes || operation === operations.sync || operation === operations.exists;',
       ],
@@ -154,14 +154,14 @@ export const mutants: readonly Mutant[] = [
     ],
     [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
     [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
-    [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+    [LOCK, 'holding.assertNotLost(); // Never hand out what is lost already.', ''],
   ),
   rare(
     { faults: ['stall'], often: 'time-out' },
     mutant('a grant after the deadline is handed out', [
       LOCK,
-      'if (!over && !giveUp.isDue) return',
-      'if (!over) return',
+      'if (!over && !giveUp.isDue) {',
+      'if (!over) {',
     ]),
   ),
   mutant('any departure is a grant', [
@@ -179,7 +179,7 @@ export const mutants: readonly Mutant[] = [
         "if (departure === 'released' && turn.baton && !place.evicted) break;",
         "if (departure === 'released' && turn.baton) break;",
       ],
-      [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+      [LOCK, 'holding.assertNotLost(); // Never hand out what is lost already.', ''],
     ),
   ),
   mutant('a neighbour that gives up is a grant', [
@@ -403,7 +403,7 @@ export const mutants: readonly Mutant[] = [
       ],
       [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
       [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
-      [LOCK, 'holding.assertHeld(); // Never hand out what is lost already.', ''],
+      [LOCK, 'holding.assertNotLost(); // Never hand out what is lost already.', ''],
     ),
   ),
 ];
