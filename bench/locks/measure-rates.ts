@@ -16,6 +16,9 @@ import {
 } from './results.ts';
 import type { RateScenario } from './scenarios.ts';
 
+/** By then neither a process of Node nor one of Java gets faster at it any more. */
+const WARM_UP_CYCLES = 3_000;
+
 interface Slice extends Measured {
   readonly clientCpuMs: number;
   readonly serverCpuMs: number;
@@ -44,9 +47,8 @@ export async function measureRates(
         // Nobody always goes first, nor always behind the same one.
         const contestant = present[(index + round + position) % present.length]!;
         await takingPart(contest, contestant, async () => {
-          const slice = await measureSlice(arena, contest.scenario, contestant, plan);
-          // Round 0 is for the compilers of Java and of V8.
-          if (round > 0) contest.slices.get(contestant)!.push(slice);
+          if (round === 0) return warmUp(arena, contest.scenario, contestant, plan);
+          contest.slices.get(contestant)!.push(await measureSlice(arena, contest.scenario, contestant, plan));
         });
       }
     }
@@ -85,6 +87,21 @@ async function takingPart(contest: Contest, contestant: Contestant, run: () => P
     contest.slices.delete(contestant);
     contest.absent.push({ contestant: contestant.id, reason: (error as Error).message });
   }
+}
+
+/**
+ * For the compilers of Java and of V8, which count calls and not seconds: where one task waits for round trips, a slice
+ * is over before either has compiled anything.
+ */
+async function warmUp(
+  arena: Arena,
+  scenario: RateScenario,
+  contestant: Contestant,
+  plan: Plan,
+): Promise<void> {
+  let cycles = 0;
+  for (let slice = 0; slice < plan.warmUpSlicesMax && cycles < WARM_UP_CYCLES; slice++)
+    cycles += (await measureSlice(arena, scenario, contestant, plan)).cycles;
 }
 
 async function measureSlice(

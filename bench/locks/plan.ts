@@ -1,9 +1,11 @@
-/** How much of everything: a full run takes at most twelve minutes, a quick one two. */
+/** How much of everything: a full run takes at most fifteen minutes, a quick one two or three. */
 export interface Plan {
   readonly quick: boolean;
-  /** Counted ones; one more goes before them. */
+  /** Counted ones; a warm-up goes before them. */
   readonly rounds: number;
   readonly sliceMs: number;
+  /** At most so many go before the first round, for each. */
+  readonly warmUpSlicesMax: number;
   readonly countedSliceMs: number;
   /** Who takes longer for one slice is ended. */
   readonly withinMs: number;
@@ -25,6 +27,7 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         quick,
         rounds: 2,
         sliceMs: 150,
+        warmUpSlicesMax: 4,
         countedSliceMs: 100,
         withinMs: 20_000,
         samples: 8,
@@ -38,6 +41,7 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         quick,
         rounds: 5,
         sliceMs: 500,
+        warmUpSlicesMax: 6,
         countedSliceMs: 300,
         withinMs: 30_000,
         samples: 25,

@@ -19,7 +19,7 @@ export interface CreateOptions {
   /** What kind of node; `persistent` if left out. */
   readonly mode?: CreateMode;
   /** Who may do what; anyone anything if left out. */
-  readonly acl?: readonly AclEntry[];
+  readonly acl?: readonly AclEntry[] | undefined;
   /** For the `…-with-ttl` modes: how long the node stays, without children, after its last change. */
   readonly ttlMs?: number;
 }
@@ -133,6 +133,7 @@ export function rooted<Op extends MultiOp | MultiReadOp>(op: Op, chroot: Chroot)
   const { request } = op;
   const sequential = 'flags' in request && isSequential(request.flags);
   const path = sequential ? chroot.toServerSequential(request.path) : chroot.toServer(request.path);
+  if (path === request.path) return op;
   return { ...op, request: { ...request, path } };
 }
 

@@ -199,10 +199,13 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** The node's stat, or undefined if there is no such node. A watch is set in both cases. */
   exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
+    const { record, watch } = this.#read(path, 'exists', options);
     return this.#requester.request<{ path: string; watch: boolean }, { stat: Stat }, Stat | undefined>(
       {
-        ...this.#read(path, 'exists', options),
         operation: operations.exists,
+        record,
+        path,
+        watch,
         shape: (reply) => reply.stat,
         shapeRefusal: (code) => (code === errorCodes['no-node'] ? { value: undefined } : undefined),
       },
@@ -212,10 +215,13 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** @throws ZK_NO_NODE, ZK_NO_AUTH. */
   get(path: string, options: ReadOptions = {}): Promise<NodeState> {
+    const { record, watch } = this.#read(path, 'data', options);
     return this.#requester.request(
       {
-        ...this.#read(path, 'data', options),
         operation: operations.getData,
+        record,
+        path,
+        watch,
         shape: (reply) => ({ data: reply.data as Buffer | null, stat: reply.stat }),
       },
       options,
@@ -237,10 +243,13 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** The names of a node's children, in no particular order. @throws ZK_NO_NODE. */
   children(path: string, options: ReadOptions = {}): Promise<string[]> {
+    const { record, watch } = this.#read(path, 'children', options);
     return this.#requester.request(
       {
-        ...this.#read(path, 'children', options),
         operation: operations.getChildren,
+        record,
+        path,
+        watch,
         shape: (reply) => reply.children as string[],
       },
       options,
@@ -249,10 +258,13 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** The names of a node's children and the node's stat, of one moment. @throws ZK_NO_NODE. */
   childrenWithStat(path: string, options: ReadOptions = {}): Promise<{ children: string[]; stat: Stat }> {
+    const { record, watch } = this.#read(path, 'children', options);
     return this.#requester.request(
       {
-        ...this.#read(path, 'children', options),
         operation: operations.getChildren2,
+        record,
+        path,
+        watch,
         shape: (reply) => ({ children: reply.children as string[], stat: reply.stat }),
       },
       options,
@@ -585,7 +597,6 @@ export class ZooKeeper implements AsyncDisposable {
     const serverPath = this.#path(path);
     return {
       record: { path: serverPath, watch: watch !== undefined },
-      path,
       watch: this.#intent(serverPath, kind, watch),
     };
   }

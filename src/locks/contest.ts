@@ -23,11 +23,11 @@ export interface Contest {
   readonly data: string;
   readonly giveUp: AbortSignal | undefined;
   /** See `JoinRequest`. */
-  readonly beforeFolders?: () => Promise<void>;
+  readonly beforeFolders?: (() => Promise<void>) | undefined;
   /** Left out if nobody is to hold back. */
-  readonly lockDelay?: LockDelay;
+  readonly lockDelay?: LockDelay | undefined;
   /** Counts round trips, where somebody wants to know. */
-  readonly trace?: { roundTrips: number };
+  readonly trace?: { roundTrips: number } | undefined;
   /** Called each time it turns out that others go first. */
   onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
 }
@@ -79,7 +79,7 @@ export async function contendIfFree(contest: Contest): Promise<Grant | undefined
 }
 
 function joining({ role, data, giveUp, beforeFolders }: Contest): JoinRequest {
-  return { role, data, ...(giveUp && { signal: giveUp }), ...(beforeFolders && { beforeFolders }) };
+  return { role, data, signal: giveUp, beforeFolders };
 }
 
 /** Waits for the turn of a place that has been taken. */

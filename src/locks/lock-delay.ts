@@ -17,9 +17,9 @@ export interface LockDelay {
 export function lockDelayOf(context: {
   readonly clock: Clock;
   readonly lockDelayMs: number;
-}): { readonly lockDelay: LockDelay } | undefined {
+}): LockDelay | undefined {
   const { clock, lockDelayMs: delayMs } = context;
-  return delayMs > 0 ? { lockDelay: { clock, delayMs } } : undefined;
+  return delayMs > 0 ? { clock, delayMs } : undefined;
 }
 
 /** Resolves when the time is over; rejects with the reason of a signal that fires before. */

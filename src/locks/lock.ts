@@ -87,7 +87,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     if (options.timeoutMs === 0) return this.#acquireNow(options);
     const waiting: Contending = (trace, giveUp) =>
       this.contend(trace ? { ...options, trace } : options, giveUp);
-    return this.#run(options, { trying: false }, waiting) as Promise<LockLease>;
+    return (await this.#run(options, { trying: false }, waiting)) as LockLease;
   }
 
   /** Not to wait for others is not to wait for the answer: a lock that is free is granted. */
@@ -195,15 +195,25 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     return this.#holdings.has(lease.holding);
   }
 
-  async #run(
+  /** Not async: where nobody listens, nothing comes between the caller and the contest. */
+  #run(
     options: Options,
     manner: { readonly trying: boolean },
     contend: Contending,
   ): Promise<LockLease | undefined> {
-    const { clock } = this.context;
-    const startedAtMs = clock.nowMs();
+    const startedAtMs = this.context.clock.nowMs();
     const trace = traceAcquire(this.name, this.usedAs, manner);
-    if (!trace) return this.#bounded(options, startedAtMs, (giveUp) => contend(undefined, giveUp));
+    if (trace) return this.#traced(trace, options, startedAtMs, contend);
+    return this.#bounded(options, startedAtMs, (giveUp) => contend(undefined, giveUp));
+  }
+
+  async #traced(
+    trace: AcquireMessage,
+    options: Options,
+    startedAtMs: number,
+    contend: Contending,
+  ): Promise<LockLease | undefined> {
+    const { clock } = this.context;
     try {
       const lease = await this.#bounded(options, startedAtMs, (giveUp) => contend(trace, giveUp));
       const durationMs = clock.nowMs() - startedAtMs;

@@ -113,8 +113,8 @@ export class MultiLock extends Lock {
       data: this.describe(options),
       giveUp,
       onWait: this.tellOfWaiting(options),
-      ...lockDelayOf(this.context),
-      ...(options.trace && { trace: options.trace }),
+      lockDelay: lockDelayOf(this.context),
+      trace: options.trace,
     };
   }
 }

@@ -27,9 +27,24 @@ export function ownerEncoder(
 ): (joined: { readonly reason?: string | undefined; readonly wallMs: number }) => string {
   const { host, pid, app, labels } = facts;
   const same = JSON.stringify({ host, pid, app, ...(labels && { labels }) }).slice(0, -1);
+  const timeText = timeWriter();
   return ({ reason, wallMs }) => {
     const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
-    return `${same},"since":"${new Date(wallMs).toISOString()}"${why}}`;
+    return `${same},"since":"${timeText(wallMs)}"${why}}`;
+  };
+}
+
+/** As `Date.toISOString`, but that all of one second share its text: a contender's node is written before it can wait. */
+function timeWriter(): (wallMs: number) => string {
+  let second = Number.NaN;
+  let secondText = '';
+  return (wallMs) => {
+    const now = Math.floor(wallMs / 1_000);
+    if (now !== second) {
+      second = now;
+      secondText = new Date(now * 1_000).toISOString().slice(0, -'000Z'.length);
+    }
+    return `${secondText}${String(wallMs - now * 1_000).padStart(3, '0')}Z`;
   };
 }
 

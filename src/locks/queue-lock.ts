@@ -50,8 +50,8 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
       data: this.describe(options),
       giveUp,
       onWait: this.tellOfWaiting(options),
-      ...lockDelayOf(this.context),
-      ...(options.trace && { trace: options.trace }),
+      lockDelay: lockDelayOf(this.context),
+      trace: options.trace,
     };
   }
 }

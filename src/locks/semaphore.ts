@@ -153,7 +153,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       giveUp,
       beforeFolders: () => this.#checkKind(),
       onWait: this.tellOfWaiting(options),
-      ...(options.trace && { trace: options.trace }),
+      trace: options.trace,
     };
   }
 }

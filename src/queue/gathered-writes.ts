@@ -25,7 +25,7 @@ export interface EntryCreation {
   readonly folder: string;
   readonly prefix: string;
   readonly data: string;
-  readonly acl?: readonly AclEntry[];
+  readonly acl?: readonly AclEntry[] | undefined;
 }
 
 interface Write {
@@ -69,7 +69,7 @@ export class GatheredWrites {
 
   /** Makes an entry in a folder that was there. `onSent` may be called twice. */
   create({ folder, prefix, data, acl }: EntryCreation, onSent: () => void): Promise<Made> {
-    const options = { mode: 'ephemeral-sequential', ...(acl && { acl }) } as const;
+    const options = { mode: 'ephemeral-sequential', acl, session: this.#session } as const;
     const settled = deferred<Made>();
     const write: Write = {
       folder,
@@ -77,7 +77,7 @@ export class GatheredWrites {
       settled: settled as Deferred<unknown>,
       operations: () => [ops.create(prefix, data, options)],
       ask: async () => {
-        const { path, stat } = await this.#zk.create(prefix, data, { ...options, session: this.#session });
+        const { path, stat } = await this.#zk.create(prefix, data, options);
         return { path, czxid: stat.czxid };
       },
       onSent,

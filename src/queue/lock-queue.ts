@@ -117,11 +117,11 @@ export interface JoinRequest {
   readonly role: EntryRole;
   /** What others are to know of this participant. */
   readonly data: string;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** How many entries, all made in one step; 1 if left out. */
   readonly count?: number;
   /** Called before a missing folder is made; what it throws is what joining ends with. */
-  readonly beforeFolders?: () => Promise<void>;
+  readonly beforeFolders?: (() => Promise<void>) | undefined;
 }
 
 /** A place, and the queue as it was when it was taken. */

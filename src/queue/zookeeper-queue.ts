@@ -74,7 +74,7 @@ export class ZooKeeperQueue implements LockQueue {
 
   /** The queue as it is now. Fails without a folder. */
   async look(session: Session): Promise<QueueView> {
-    return this.read(await this.#store.zk.children(this.path, { session }), session);
+    return await this.read(await this.#store.zk.children(this.path, { session }), session);
   }
 
   /** Makes a view of names. Only entries with the same number cost a look at each of them. */
@@ -112,11 +112,12 @@ export class ZooKeeperQueue implements LockQueue {
 export async function joinTogether(
   store: QueueStore,
   queues: readonly ZooKeeperQueue[],
-  { signal, ...request }: JoinRequest,
+  request: JoinRequest,
 ): Promise<Joined[]> {
+  const { signal } = request;
   signal?.throwIfAborted();
   const entering = new Entrance(store, queues, request).enter();
-  if (!signal) return entering;
+  if (!signal) return await entering;
   try {
     return await orAbort(entering, signal);
   } catch (reason) {
@@ -130,20 +131,22 @@ export async function joinTogether(
 class Entrance {
   readonly #store: QueueStore;
   readonly #queues: readonly ZooKeeperQueue[];
-  readonly #request: Omit<JoinRequest, 'signal'>;
+  readonly #request: JoinRequest;
   readonly #session: Session;
   /** One for each entry, each with an id of its own: where the number sticks, nothing else tells them apart. */
   readonly #prefixes: readonly string[];
 
-  constructor(store: QueueStore, queues: readonly ZooKeeperQueue[], request: Omit<JoinRequest, 'signal'>) {
+  constructor(store: QueueStore, queues: readonly ZooKeeperQueue[], request: JoinRequest) {
     this.#store = store;
     this.#queues = queues;
     this.#request = request;
     this.#session = store.zk.session;
-    this.#prefixes = queues.flatMap(({ path }) => {
-      const newPrefix = () => `${path}/${entryPrefix(uuidOf(store.random.bytes(16)), request.role)}`;
-      return Array.from({ length: request.count ?? 1 }, newPrefix);
-    });
+    const prefixes: string[] = [];
+    for (const { path } of queues) {
+      for (let count = request.count ?? 1; count > 0; count--)
+        prefixes.push(`${path}/${entryPrefix(uuidOf(store.random.bytes(16)), request.role)}`);
+    }
+    this.#prefixes = prefixes;
   }
 
   async enter(): Promise<Joined[]> {
@@ -185,10 +188,10 @@ class Entrance {
     const [queue, ...others] = this.#queues as [ZooKeeperQueue, ...ZooKeeperQueue[]];
     const [prefix, ...otherPrefixes] = this.#prefixes as [string, ...string[]];
     if (others.length === 0 && otherPrefixes.length === 0 && queue.folderSeen) {
-      const creation = { folder: queue.path, prefix, data, ...(entryAcl && { acl: entryAcl }) };
+      const creation = { folder: queue.path, prefix, data, acl: entryAcl };
       return [await gatheredWritesOf(this.#store, session).create(creation, onSent)];
     }
-    const options = { mode: 'ephemeral-sequential', ...(entryAcl && { acl: entryAcl }) } as const;
+    const options = { mode: 'ephemeral-sequential', acl: entryAcl } as const;
     if (otherPrefixes.length === 0) {
       const creating = zk.create(prefix, data, { ...options, session });
       onSent();
