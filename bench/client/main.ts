@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'holdfast/zookeeper';
 import { startZooKeeper } from '../../test/support/zookeeper-process.ts';
+import { STEADY_NODE_FLAGS } from '../node-flags.ts';
 import { installPeers, peersFolder } from '../peers/install-peers.ts';
 import { median } from '../statistics.ts';
 import type { Measurement, Task } from './peer.ts';
@@ -130,7 +131,7 @@ interface Peer {
 
 async function startPeer(name: string, connectString: string): Promise<Peer> {
   const child = fork(fileURLToPath(new URL('./peer.ts', import.meta.url)), [name, connectString, root], {
-    execArgv: [...process.execArgv, '--expose-gc'],
+    execArgv: [...process.execArgv, '--expose-gc', ...STEADY_NODE_FLAGS],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   await message(child);

@@ -16,7 +16,7 @@ import {
 } from './results.ts';
 import type { RateScenario } from './scenarios.ts';
 
-/** By then neither a process of Node nor one of Java gets faster at it any more. */
+/** Of each process: by then neither one of Node nor one of Java gets much faster at it any more. */
 const WARM_UP_CYCLES = 3_000;
 
 interface Slice extends Measured {
@@ -99,8 +99,13 @@ async function warmUp(
   contestant: Contestant,
   plan: Plan,
 ): Promise<void> {
+  const { processes } = scenario;
   let cycles = 0;
-  for (let slice = 0; slice < plan.warmUpSlicesMax && cycles < WARM_UP_CYCLES; slice++)
+  for (
+    let slice = 0;
+    slice < processes * plan.warmUpSlicesMax && cycles < processes * WARM_UP_CYCLES;
+    slice++
+  )
     cycles += (await measureSlice(arena, scenario, contestant, plan)).cycles;
 }
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { STEADY_NODE_FLAGS } from '../node-flags.ts';
 import { installPeers } from '../peers/install-peers.ts';
 import type { Contestant, Program, ServerKind } from './contestants.ts';
 
@@ -63,7 +64,14 @@ export class Programs implements Disposable {
       case 'kazoo':
         return ['/usr/bin/python3', file('kazoo-locks.py'), address]; // Debian's, which has its package.
       default:
-        return [process.execPath, '--import', import.meta.resolve('tsx'), file(`${program}.ts`), address];
+        return [
+          process.execPath,
+          ...STEADY_NODE_FLAGS,
+          '--import',
+          import.meta.resolve('tsx'),
+          file(`${program}.ts`),
+          address,
+        ];
     }
   }
 

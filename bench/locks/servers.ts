@@ -1,6 +1,7 @@
 // The servers that locks are taken on: on loopback, on free ports, with their data in memory.
 import { startRedis } from '../../test/support/redis-process.ts';
 import { startEnsemble } from '../../test/support/zookeeper-ensemble.ts';
+import { STEADY_NODE_FLAGS } from '../node-flags.ts';
 import { jvmFlags, startEmbedded, startReal, TICK_MS } from '../server/systems.ts';
 import type { ServerKind } from './contestants.ts';
 import { startEtcd } from './etcd-process.ts';
@@ -50,7 +51,7 @@ const starters: Readonly<Record<ServerKind, (place: Place) => Promise<BenchServe
     };
   },
   async embedded() {
-    const { connectString, pid, stop } = await startEmbedded('embedded', {});
+    const { connectString, pid, stop } = await startEmbedded('embedded', {}, STEADY_NODE_FLAGS);
     return { kind: 'embedded', address: connectString, pids: [pid], stop };
   },
   async redis() {

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { STEADY_NODE_FLAGS } from '../node-flags.ts';
 import { median } from '../statistics.ts';
 import { PingProbe } from './ping-probe.ts';
 import { cpuMsOf, netty, type System, startEmbedded, startReal } from './systems.ts';
@@ -29,7 +30,7 @@ export async function measureThroughput({ quick }: { quick: boolean }): Promise<
     ? { rounds: 7, sliceMs: 250, warmUpMs: 700, pings: 300 }
     : { rounds: 15, sliceMs: 500, warmUpMs: 2_000, pings: 1_000 };
   const memory = await measureTogether('in memory', plan, [
-    startEmbedded('embedded', {}),
+    startEmbedded('embedded', {}, STEADY_NODE_FLAGS),
     startReal('ZooKeeper', {}),
     startReal('ZooKeeper, Netty', { systemProperties: netty }),
   ]);
@@ -37,7 +38,7 @@ export async function measureThroughput({ quick }: { quick: boolean }): Promise<
   try {
     const durable = { parentFolder: folder, systemProperties: { 'zookeeper.forceSync': 'yes' } };
     const disk = await measureTogether('on disk', plan, [
-      startEmbedded('embedded', { folder: join(folder, 'embedded') }),
+      startEmbedded('embedded', { folder: join(folder, 'embedded') }, STEADY_NODE_FLAGS),
       startReal('ZooKeeper', durable),
       startReal('ZooKeeper, Netty', {
         ...durable,
