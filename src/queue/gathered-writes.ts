@@ -37,6 +37,8 @@ interface Write {
   operations(): readonly MultiWrite<unknown>[];
   /** The same as a request of its own. */
   ask(): Promise<unknown>;
+  /** Makes of the answer to that what a transaction answers; left out where they are the same. */
+  shape?(answer: never): unknown;
   /** Called as soon as it has been asked for: what is asked for then is answered after it. */
   onSent?(): void;
 }
@@ -76,10 +78,8 @@ export class GatheredWrites {
       byteLength: data.length,
       settled: settled as Deferred<unknown>,
       operations: () => [ops.create(prefix, data, options)],
-      ask: async () => {
-        const { path, stat } = await this.#zk.create(prefix, data, options);
-        return { path, czxid: stat.czxid };
-      },
+      ask: () => this.#zk.create(prefix, data, options),
+      shape: madeOf,
       onSent,
     };
     if (this.#folders.has(folder)) {
@@ -152,7 +152,8 @@ export class GatheredWrites {
     try {
       const asking = write.ask();
       write.onSent?.();
-      write.settled.resolve(await asking);
+      const answer = await asking;
+      write.settled.resolve(write.shape ? write.shape(answer as never) : answer);
     } catch (error) {
       write.settled.reject(error);
     }
@@ -174,6 +175,10 @@ export class GatheredWrites {
       else for (const { settled } of writes) settled.reject(error);
     }
   }
+}
+
+function madeOf({ path, stat }: { readonly path: string; readonly stat: { readonly czxid: bigint } }): Made {
+  return { path, czxid: stat.czxid };
 }
 
 const bySession = new WeakMap<Session, GatheredWrites>();

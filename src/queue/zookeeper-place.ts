@@ -51,7 +51,7 @@ interface PlaceFacts {
 /** What a place needs of its queue. */
 interface SessionQueue {
   readonly path: string;
-  read(names: readonly string[], session: Session): Promise<QueueView>;
+  read(names: readonly string[], session: Session): QueueView | Promise<QueueView>;
   viewIn(session: Session): Promise<QueueView>;
 }
 
@@ -320,16 +320,27 @@ export class ZooKeeperPlace implements Place {
     await Promise.all([watchForOthers(this.#store.zk, watching), this.#watchSelf()]);
   }
 
-  async hold(): Promise<HoldOnPlace> {
+  hold(): HoldOnPlace | Promise<HoldOnPlace> {
+    return this.#holdNow() ?? this.#holdOnceConfirmed();
+  }
+
+  #holdNow(): HoldOnPlace | undefined {
+    const { session } = this.#facts;
+    this.lost.throwIfAborted();
+    const hold = this.#hold ?? session.hold();
+    this.#hold = undefined;
+    if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;
+    hold.release();
+    return undefined;
+  }
+
+  async #holdOnceConfirmed(): Promise<HoldOnPlace> {
     const { zk } = this.#store;
     const { session } = this.#facts;
     for (;;) {
-      this.lost.throwIfAborted();
-      const hold = this.#hold ?? session.hold();
-      this.#hold = undefined;
-      if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;
-      hold.release();
       await untilAnswered(() => zk.sync('/', { session }));
+      const hold = this.#holdNow();
+      if (hold) return hold;
     }
   }
 

@@ -4,11 +4,12 @@ import type { Session } from '../client/session.ts';
 import { isServerError } from '../protocol/errors.ts';
 import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
 import { gatheredWritesOf, type Made } from './gathered-writes.ts';
-import type { Joined, JoinRequest, LockQueue, QueueEntry, QueueView } from './lock-queue.ts';
+import type { Joined, JoinRequest, LockQueue, Place, QueueEntry, QueueView } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
 import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
+const NOBODY: readonly Place[] = [];
 /** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
 const FOLDER_ATTEMPTS_MAX = 5;
 
@@ -74,11 +75,11 @@ export class ZooKeeperQueue implements LockQueue {
 
   /** The queue as it is now. Fails without a folder. */
   async look(session: Session): Promise<QueueView> {
-    return await this.read(await this.#store.zk.children(this.path, { session }), session);
+    return this.read(await this.#store.zk.children(this.path, { session }), session);
   }
 
   /** Makes a view of names. Only entries with the same number cost a look at each of them. */
-  async read(names: readonly string[], session: Session | undefined): Promise<QueueView> {
+  read(names: readonly string[], session: Session | undefined): QueueView | Promise<QueueView> {
     const entries: QueueEntry[] = [];
     const foreign: string[] = [];
     for (const name of names) {
@@ -88,7 +89,15 @@ export class ZooKeeperQueue implements LockQueue {
     }
     entries.sort(inOrder);
     const unordered = tied(entries);
-    if (unordered.length === 0) return { entries, foreign };
+    return unordered.length === 0 ? { entries, foreign } : this.#order(entries, unordered, foreign, session);
+  }
+
+  async #order(
+    entries: readonly QueueEntry[],
+    unordered: readonly QueueEntry[],
+    foreign: readonly string[],
+    session: Session | undefined,
+  ): Promise<QueueView> {
     const stats = await Promise.all(
       unordered.map(({ name }) => this.#store.zk.exists(`${this.path}/${name}`, session ? { session } : {})),
     );
@@ -109,15 +118,18 @@ export class ZooKeeperQueue implements LockQueue {
  * Joins several queues in one transaction: at one point of the global order, so that two who do this stand in the
  * same order in each of them and cannot wait for each other.
  */
-export async function joinTogether(
+export function joinTogether(
   store: QueueStore,
   queues: readonly ZooKeeperQueue[],
   request: JoinRequest,
 ): Promise<Joined[]> {
   const { signal } = request;
-  signal?.throwIfAborted();
+  if (signal?.aborted) return Promise.reject(signal.reason);
   const entering = new Entrance(store, queues, request).enter();
-  if (!signal) return await entering;
+  return signal ? unlessGivenUp(entering, signal) : entering;
+}
+
+async function unlessGivenUp(entering: Promise<Joined[]>, signal: AbortSignal): Promise<Joined[]> {
   try {
     return await orAbort(entering, signal);
   } catch (reason) {
@@ -212,18 +224,22 @@ class Entrance {
 
   async #entered(made: readonly Made[], asked: readonly Promise<QueueView>[]): Promise<Joined[]> {
     const { count = 1, data } = this.#request;
-    for (const queue of this.#queues) queue.folderSeen = true;
-    const places = this.#queues.map((queue, index) =>
-      made.slice(index * count, (index + 1) * count).map((each) => queue.place(each, this.#session, data)),
-    );
+    const places: Place[] = [];
+    for (const each of made) {
+      const queue = this.#queues[Math.floor(places.length / count)]!;
+      queue.folderSeen = true;
+      places.push(queue.place(each, this.#session, data));
+    }
     try {
       const joined: Joined[] = [];
-      for (const [index, [place, ...others]] of places.entries()) {
-        joined.push({ place: place!, others, view: await this.#viewed(index, asked[index]!) });
+      for (let first = 0; first < places.length; first += count) {
+        const view = await this.#viewed(joined.length, asked[joined.length]!);
+        const others = count === 1 ? NOBODY : places.slice(first + 1, first + count);
+        joined.push({ place: places[first]!, others, view });
       }
       return joined;
     } catch (error) {
-      for (const place of places.flat()) void place.leave().catch(() => {});
+      for (const place of places) void place.leave().catch(() => {});
       throw error;
     }
   }
