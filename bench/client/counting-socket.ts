@@ -50,11 +50,8 @@ export async function countingSocket(servers: string, timeoutMs: number): Promis
     return new Promise<void>((resolve) => expected.push({ untilBytes, resolve }));
   };
   const request = (type: number, path: string, rest: Buffer) =>
-    framed(Buffer.concat([ints(1, type, path.length), Buffer.from(path), rest]));
-  const hello = Buffer.alloc(4 + 8 + 4 + 8 + 4 + 16 + 1);
-  hello.writeInt32BE(timeoutMs, 12);
-  hello.writeInt32BE(16, 24);
-  await ask(framed(hello), 4 + 4 + 4 + 8 + 4 + 16 + 1);
+    framed(Buffer.concat([ints(1, type), text(path), rest]));
+  await ask(helloFrame(timeoutMs), 4 + 4 + 4 + 8 + 4 + 16 + 1);
   const noWatch = Buffer.from([0]);
   return {
     get: (path, dataLength) =>
@@ -68,11 +65,23 @@ export async function countingSocket(servers: string, timeoutMs: number): Promis
   };
 }
 
-function framed(body: Buffer): Buffer {
+/** What asks for a new session. */
+export function helloFrame(timeoutMs: number): Buffer {
+  const hello = Buffer.alloc(4 + 8 + 4 + 8 + 4 + 16 + 1);
+  hello.writeInt32BE(timeoutMs, 12);
+  hello.writeInt32BE(16, 24);
+  return framed(hello);
+}
+
+export function framed(body: Buffer): Buffer {
   return Buffer.concat([ints(body.length), body]);
 }
 
-function ints(...values: number[]): Buffer {
+export function text(value: string): Buffer {
+  return Buffer.concat([ints(Buffer.byteLength(value)), Buffer.from(value)]);
+}
+
+export function ints(...values: number[]): Buffer {
   const bytes = Buffer.alloc(values.length * 4);
   for (const [index, value] of values.entries()) bytes.writeInt32BE(value, index * 4);
   return bytes;

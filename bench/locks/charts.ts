@@ -22,6 +22,7 @@ const COLOURS = [
   '#4e9a3c',
   '#d45a9b',
   '#5a7fa8',
+  '#57606a',
 ];
 const BAR = { height: 15, gap: 4, left: 250, right: 90 };
 const GROUP_HEAD = 24;

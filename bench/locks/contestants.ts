@@ -4,7 +4,14 @@ import type { LockKind } from './orders.ts';
 import type { Scenario } from './scenarios.ts';
 
 export type ServerKind = 'zookeeper' | 'embedded' | 'redis' | 'etcd';
-export type Program = 'holdfast' | 'node-zookeeper-client' | 'redlock' | 'etcd3' | 'curator' | 'kazoo';
+export type Program =
+  | 'holdfast'
+  | 'bare-socket'
+  | 'node-zookeeper-client'
+  | 'redlock'
+  | 'etcd3'
+  | 'curator'
+  | 'kazoo';
 
 export interface Contestant {
   readonly id: string;
@@ -13,6 +20,8 @@ export interface Contestant {
   readonly program: Program;
   /** What it takes where a mutex is asked for. */
   readonly mutex: LockKind;
+  /** No lock that anyone could use, but what there is to reach: in the scenario's own table only. */
+  readonly isBound?: true;
   /** Why it does not take part in this one; undefined if it does, and nothing if nobody would ask. */
   absence(scenario: Scenario): string | undefined;
 }
@@ -31,6 +40,7 @@ const isEnsemble = (scenario: Scenario) => scenario.kind === 'rate' && scenario.
 const isOther = (scenario: Scenario) =>
   scenario.kind === 'rate' && (scenario.lock === 'read-write' || scenario.lock === 'semaphore');
 const standsAlone: Rule = (scenario) => (isEnsemble(scenario) ? 'is one server' : undefined);
+const soloOnly: Rule = (scenario) => (scenario.id === 'solo' ? undefined : NOBODY_ASKS);
 const herdOnly: Rule = (scenario) => (scenario.id === 'herd' ? undefined : NOBODY_ASKS);
 
 /** Where one process asks for the same lock again and again. */
@@ -131,6 +141,15 @@ export const CONTESTANTS: readonly Contestant[] = [
     absence: notInHerd(
       notCached((scenario) => (isOther(scenario) ? 'has no locks: only the mutex was written' : undefined)),
     ),
+  },
+  {
+    id: 'bare-socket',
+    title: 'a bare socket, same requests',
+    server: 'zookeeper',
+    program: 'bare-socket',
+    mutex: 'mutex',
+    isBound: true,
+    absence: soloOnly,
   },
   {
     id: 'redlock',

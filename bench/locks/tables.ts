@@ -11,7 +11,7 @@ export type Measured<S extends Scenario = Scenario, R extends Result = Result> =
 
 const titles = new Map(CONTESTANTS.map(({ id, title }) => [id, title]));
 const titleOf = (contestant: string) => titles.get(contestant) ?? contestant;
-const inOrder = CONTESTANTS.map(({ id }) => id);
+const inOrder = CONTESTANTS.filter(({ isBound }) => !isBound).map(({ id }) => id);
 
 /** All scenarios of cycles: a column for each contestant, and Holdfast beside the baseline. */
 export function ratesTable(measured: readonly Measured<RateScenario, RateResult>[]): string {
