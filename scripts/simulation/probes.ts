@@ -70,7 +70,11 @@ export const probes: readonly Probe[] = [
     "if (this.#state !== 'held' || this.#reason) return;‹ @@;›",
   ),
   probe('lease: watched for lasting long', 'locks/lock-lease.ts', '#watch(): void {\n    ‹@@; ›this.#grant'),
-  probe('lease: re-entered and left', 'locks/lock-lease.ts', 'if (--this.#leaseCount > 0‹ && @@›) return;'),
+  probe(
+    'lease: re-entered and left',
+    'locks/lock-lease.ts',
+    'if (--this.#leaseCount > 0‹ && @@›) return Promise.resolve();',
+  ),
   probe(
     'lease: its signal made after the loss',
     'locks/lock-lease.ts',
@@ -185,7 +189,7 @@ export const probes: readonly Probe[] = [
   probe(
     'place: left when the session was over',
     'queue/zookeeper-place.ts',
-    'if (this.lost.aborted‹ && @@›) return;',
+    'if (this.lost.aborted‹ && @@›) return Promise.resolve();',
   ),
   probe(
     'writes: repeated after a lost answer',

@@ -152,9 +152,9 @@ export class Holding {
   }
 
   /** One lease less; with the last one the lock is let go. */
-  async leave(): Promise<void> {
-    if (--this.#leaseCount > 0) return;
-    await this.#release();
+  leave(): Promise<void> {
+    if (--this.#leaseCount > 0) return Promise.resolve();
+    return this.#release();
   }
 
   #release(): Promise<void> {

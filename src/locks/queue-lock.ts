@@ -25,8 +25,8 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
     this.#rule = facts.rule;
   }
 
-  protected async contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant> {
-    return this.#remember(await contend(this.contest(options, giveUp)));
+  protected contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant> {
+    return contend(this.contest(options, giveUp)).then((grant) => this.#remember(grant));
   }
 
   protected async tryContend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {

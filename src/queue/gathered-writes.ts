@@ -148,14 +148,19 @@ export class GatheredWrites {
     return writes;
   }
 
-  async #alone(write: Write): Promise<void> {
+  /** Resolves when it is settled, either way. */
+  #alone(write: Write): Promise<void> {
+    const { settled } = write;
     try {
       const asking = write.ask();
       write.onSent?.();
-      const answer = await asking;
-      write.settled.resolve(write.shape ? write.shape(answer as never) : answer);
+      return asking.then(
+        (answer) => settled.resolve(write.shape ? write.shape(answer as never) : answer),
+        (error) => settled.reject(error),
+      );
     } catch (error) {
-      write.settled.reject(error);
+      settled.reject(error);
+      return Promise.resolve();
     }
   }
 

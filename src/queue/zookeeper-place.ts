@@ -349,18 +349,23 @@ export class ZooKeeperPlace implements Place {
     return this.#leaving;
   }
 
-  async #leave({ baton = false, released = baton }: LeaveOptions): Promise<void> {
+  #leave({ baton = false, released = baton }: LeaveOptions): Promise<void> {
     this.#hold?.release();
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
     const { neighbours, clock } = this.#store;
     const pause = released ? neighbours.pause(this.entry.name, clock) : undefined;
-    if (pause !== undefined) await pause;
+    return pause === undefined
+      ? this.#depart(released, baton)
+      : pause.then(() => this.#depart(released, baton));
+  }
+
+  #depart(released: boolean, baton: boolean): Promise<void> {
     const isFree = released && !this.#accompanied && !this.lost.aborted;
     const followers = this.#leaveNeighbours(isFree);
-    if (this.lost.aborted) return;
-    if (isFree && (baton || followers.length > 0) && (await this.#passOn(followers))) return;
-    await this.#delete();
+    if (this.lost.aborted) return Promise.resolve();
+    if (!isFree || !(baton || followers.length > 0)) return this.#delete();
+    return this.#passOn(followers).then((passedOn) => (passedOn ? undefined : this.#delete()));
   }
 
   /** Tells those of this process who wait behind it; returns them. */
@@ -373,19 +378,16 @@ export class ZooKeeperPlace implements Place {
     return followers;
   }
 
-  async #delete(): Promise<void> {
+  #delete(): Promise<void> {
     const { zk } = this.#store;
     if (this.#facts.nameIsShared) {
       // What is there after it was removed by someone else is not ours.
-      if (!this.#evicted) await deleteForSure(zk, this.path, this.#bounds, this.token);
-      return;
+      return this.#evicted ? Promise.resolve() : deleteForSure(zk, this.path, this.#bounds, this.token);
     }
-    try {
-      await this.#writes.delete(this.path);
-    } catch (error) {
+    return this.#writes.delete(this.path).catch((error) => {
       if (isServerError(error, 'no-node') || isSessionOver(error)) return;
-      await deleteForSure(zk, this.path, this.#bounds);
-    }
+      return deleteForSure(zk, this.path, this.#bounds);
+    });
   }
 
   /**

@@ -33,9 +33,8 @@ export class ZooKeeperQueue implements LockQueue {
     this.path = path;
   }
 
-  async join(request: JoinRequest): Promise<Joined> {
-    const [joined] = await joinTogether(this.#store, [this], request);
-    return joined!;
+  join(request: JoinRequest): Promise<Joined> {
+    return joinTogether(this.#store, [this], request).then(onlyOf);
   }
 
   view(options: { readonly signal?: AbortSignal } = {}): Promise<QueueView> {
@@ -193,16 +192,19 @@ class Entrance {
   }
 
   /** Calls `onSent` as soon as the entries have been asked for. */
-  async #create(onSent: () => void): Promise<Made[]> {
+  #create(onSent: () => void): Promise<readonly Made[]> {
+    const queue = this.#queues[0]!;
+    if (this.#prefixes.length > 1 || !queue.folderSeen) return this.#createUngathered(onSent);
+    const { data } = this.#request;
+    const creation = { folder: queue.path, prefix: this.#prefixes[0]!, data, acl: this.#store.entryAcl };
+    return gatheredWritesOf(this.#store, this.#session).create(creation, onSent).then(listOf);
+  }
+
+  async #createUngathered(onSent: () => void): Promise<readonly Made[]> {
     const { zk, entryAcl } = this.#store;
     const session = this.#session;
     const { data } = this.#request;
-    const [queue, ...others] = this.#queues as [ZooKeeperQueue, ...ZooKeeperQueue[]];
     const [prefix, ...otherPrefixes] = this.#prefixes as [string, ...string[]];
-    if (others.length === 0 && otherPrefixes.length === 0 && queue.folderSeen) {
-      const creation = { folder: queue.path, prefix, data, acl: entryAcl };
-      return [await gatheredWritesOf(this.#store, session).create(creation, onSent)];
-    }
     const options = { mode: 'ephemeral-sequential', acl: entryAcl } as const;
     if (otherPrefixes.length === 0) {
       const creating = zk.create(prefix, data, { ...options, session });
@@ -244,13 +246,11 @@ class Entrance {
     }
   }
 
-  async #viewed(index: number, asked: Promise<QueueView>): Promise<QueueView> {
-    try {
-      return await asked;
-    } catch (error) {
+  #viewed(index: number, asked: Promise<QueueView>): Promise<QueueView> {
+    return asked.catch((error) => {
       if (!isInterrupted(error)) throw error;
       return untilAnswered(() => this.#queues[index]!.look(this.#session));
-    }
+    });
   }
 
   /**
@@ -308,6 +308,9 @@ class Entrance {
     return (await Promise.all(creations)).filter(Boolean).at(-1);
   }
 }
+
+const onlyOf = (joined: readonly Joined[]): Joined => joined[0]!;
+const listOf = (made: Made): readonly Made[] => [made];
 
 /** The error, if it says that a folder cannot be made; not if it is there, or the one above it is missing. */
 function isFault(error: unknown): unknown {
