@@ -54,6 +54,7 @@ const CONTEST = 'locks/contest.ts';
 const LEASE = 'locks/lock-lease.ts';
 const LOCK = 'locks/lock.ts';
 const TURN = 'locks/turn.ts';
+const READ_WRITE = 'locks/read-write-lock.ts';
 const SIMPLE = 'locks/simple-lock.ts';
 const MULTI = 'locks/multi-lock.ts';
 const SHARED_PLACE = 'locks/shared-place.ts';
@@ -323,18 +324,41 @@ export const mutants: readonly Mutant[] = [
       "await zk.ensurePath(root, { mode: 'container', session, ...acl });",
     ]),
   ),
-  mutant(
-    'a contender that is removed in the moment of its grant throws',
-    [
-      LOCK,
-      'const onEnd = () => void (holding && this.#holdings.delete(holding));',
-      'const onEnd = () => void this.#holdings.delete(made);',
-    ],
-    [
-      LOCK,
-      'holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });',
-      'const made = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });\n    holding = made;',
-    ],
+  killed(
+    'src/locks/lock-lease.test.ts',
+    mutant('a guarded write that is on its way is overtaken by a neighbour of another connection', [
+      LEASE,
+      'const byServer = this.#openWriteCount > 0;',
+      'const byServer = false;',
+    ]),
+  ),
+  of(
+    'read-write',
+    mutant(
+      'a writer that has lost its lock goes on as a reader',
+      [READ_WRITE, 'writer.assertNotLost();', ';'],
+      [
+        PLACE,
+        'await zk.multi([ops.check(`${queue.path}/${other.name}`), ops.create(path, data, options)], {',
+        'await zk.multi([ops.create(path, data, options)], {',
+      ],
+    ),
+  ),
+  rare(
+    { faults: ['remove'] },
+    mutant(
+      'a contender that is removed in the moment of its grant throws',
+      [
+        LOCK,
+        'const onEnd = () => void (holding && this.#holdings.delete(holding));',
+        'const onEnd = () => void this.#holdings.delete(made);',
+      ],
+      [
+        LOCK,
+        'holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });',
+        'const made = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });\n    holding = made;',
+      ],
+    ),
   ),
   rare(
     { faults: ['expire'] },

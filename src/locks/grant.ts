@@ -20,13 +20,17 @@ export interface Grant {
   /** Where it is one. */
   readonly place?: Place;
   /** See `Place.beside`; only where there is one place, and its number is its own. */
-  beside?(role: EntryRole, data: string): Promise<Place>;
+  beside?(role: EntryRole, data: string): Promise<Place | undefined>;
   watchSelf(): Promise<boolean>;
-  /** `released`: it is let go of by its holder. `announce`: those who wait are to be told that it was let go, also where that is no grant. */
+  /**
+   * `released`: it is let go of by its holder. `announce`: those who wait are to be told that it was let go, also where
+   * that is no grant. `byServer`: see `LeaveOptions`.
+   */
   leave(options: {
     readonly baton: boolean;
     readonly released?: boolean;
     readonly announce?: boolean;
+    readonly byServer?: boolean;
   }): Promise<void>;
 }
 
@@ -44,8 +48,8 @@ export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Gr
     ...(place.entry.sequence !== SEQUENCE_LAST && { beside: (role, data) => place.beside(role, data) }),
     watchSelf: () => place.watchSelf(),
     // Whoever waits for a reader waits for others too: it passes no baton.
-    leave: ({ baton, announce, released = baton }) =>
-      place.leave({ released, baton: announce || (baton && passesBaton(place.entry.role)) }),
+    leave: ({ baton, announce, released = baton, byServer = false }) =>
+      place.leave({ released, baton: announce || (baton && passesBaton(place.entry.role)), byServer }),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Cancel } from '../base/clock.ts';
 import type { Emitter } from '../base/emitter.ts';
 import type { MultiResults, MultiWrite } from '../client/operations-of-multi.ts';
 import { ops } from '../client/operations-of-multi.ts';
-import { MultiError, ServerError } from '../protocol/errors.ts';
+import { MultiError, ServerError, ZkError } from '../protocol/errors.ts';
 import type { Grant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
 import { type HoldMessage, type HoldStep, isHeard, type LockUse, traceHold } from './lock-diagnostics.ts';
@@ -50,6 +50,8 @@ export class Holding {
   #message: HoldMessage | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #leaseCount = 0;
+  /** Guarded writes of which it is not known that they have happened or will not: they may be on their way yet. */
+  #openWriteCount = 0;
   #contended: boolean;
   #controller: AbortController | undefined;
   /** Why the signal has fired: lost or revoked. */
@@ -122,10 +124,13 @@ export class Holding {
   async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
     this.assertHeld();
     const checks = this.#grant.paths.map((path) => ops.check(path));
+    this.#openWriteCount++;
     try {
       const results = await this.#context.zk.multi([...checks, ...writes], this.#grant.bound);
+      this.#openWriteCount--;
       return results.slice(checks.length) as MultiResults<Ops>;
     } catch (error) {
+      if (!isOfUnknownOutcome(error)) this.#openWriteCount--;
       if (!(error instanceof MultiError)) throw error;
       if (error.index < checks.length) {
         throw new LockLostError(this.lockName, 'its node is gone; nothing was written', { cause: error });
@@ -159,9 +164,14 @@ export class Holding {
 
   #release(): Promise<void> {
     if (this.#state === 'held') {
+      // One that has ended by the clock, and was not heard of yet, is let go of as a lost one.
+      const released = this.#grant.hold.remainingMs() > 0;
       this.#end('released');
-      const announce = this.#context.lockDelayMs > 0;
-      this.#left = this.#grant.leave({ released: true, baton: this.#contended || announce, announce });
+      const announce = released && this.#context.lockDelayMs > 0;
+      const baton = released && (this.#contended || announce);
+      // On another connection the next holder's writes would overtake those.
+      const byServer = this.#openWriteCount > 0;
+      this.#left = this.#grant.leave({ released, baton, announce, byServer });
       const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
       this.#events.emit('lockReleased', { token: this.token, heldMs });
       this.#tell('release', { heldMs });
@@ -302,6 +312,10 @@ export class LockLease implements AsyncDisposable {
   get holding(): Holding {
     return this.#holding;
   }
+}
+
+function isOfUnknownOutcome(error: unknown): boolean {
+  return error instanceof ZkError && error.outcome === 'unknown';
 }
 
 /** The cause tells it from the end of the lease. */

@@ -6,7 +6,7 @@ import { type Grant, grantOf } from './grant.ts';
 import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { LockLostError } from './lock-errors.ts';
-import type { LockLease } from './lock-lease.ts';
+import type { Holding, LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { reading, writing } from './turn.ts';
 import { UpgradableLock } from './upgradable-lock.ts';
@@ -144,7 +144,7 @@ export class ReadLock extends QueueLock {
     const { beside } = within.holding.grant;
     // Where nobody can stand beside it, it stays until its readers are done.
     if (!beside) return this.makeLease(within.holding);
-    return this.leaseOf(await this.#besideOf(beside, options), 0);
+    return this.leaseOf(await this.#besideOf(within.holding, beside, options), 0);
   }
 
   /** Inside `use` of the other sides a reader goes beside: behind a writer, it would wait for itself. */
@@ -155,11 +155,23 @@ export class ReadLock extends QueueLock {
   }
 
   /** A reader at the other's own spot: nobody can come in between, and none of those ahead of it is left. */
-  async #besideOf(beside: NonNullable<Grant['beside']>, options: AcquireOptions): Promise<Grant> {
+  async #besideOf(
+    writer: Holding,
+    beside: NonNullable<Grant['beside']>,
+    options: AcquireOptions,
+  ): Promise<Grant> {
     let place: Place | undefined;
     try {
       place = await beside('read', this.describe(options));
-      return grantOf(place, await holdOf(place, options.signal), false);
+      if (!place) throw new LockLostError(this.name, 'its node is gone');
+      const hold = await holdOf(place, options.signal);
+      try {
+        writer.assertNotLost(); // Whoever was told that it is lost goes on as nobody.
+      } catch (error) {
+        hold.release();
+        throw error;
+      }
+      return grantOf(place, hold, false);
     } catch (error) {
       void place?.leave().catch(() => {});
       if (error instanceof SessionLostError)

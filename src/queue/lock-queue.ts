@@ -80,10 +80,11 @@ export interface Place {
   /** Resolves with the first view that is accepted, looking again whenever the queue changes. */
   awaitView(accept: (view: QueueView) => boolean, signal?: AbortSignal): Promise<QueueView>;
   /**
-   * Makes another entry at this very spot of the queue: how a writer goes on as a reader without losing its turn. Its
-   * token is this one's. From then on leaving this place passes no baton, since the spot stays taken.
+   * Makes another entry at this very spot of the queue, if this one is still there: how a writer goes on as a reader
+   * without losing its turn. Undefined if it is not, and nothing has happened then. Its token is this one's. From then
+   * on leaving this place passes no baton, since the spot stays taken.
    */
-  beside(role: EntryRole, data: string): Promise<Place>;
+  beside(role: EntryRole, data: string): Promise<Place | undefined>;
   /**
    * Makes another entry, right before `other` and behind everyone ahead of that, if `other` is still there: undefined
    * if it is not, and nothing has happened then. Its token is this one's.
@@ -113,6 +114,8 @@ export interface LeaveOptions {
   readonly released?: boolean;
   /** The same, and worth telling everyone. */
   readonly baton?: boolean;
+  /** Nobody is told before the server has it: something that was sent while it was held may come before that. */
+  readonly byServer?: boolean;
 }
 
 /** What one needs to say to join. */

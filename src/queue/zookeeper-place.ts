@@ -251,32 +251,23 @@ export class ZooKeeperPlace implements Place {
     }
   }
 
-  async beside(role: EntryRole, data: string): Promise<Place> {
-    const { zk, random, entryAcl } = this.#store;
-    const { session, queue } = this.#facts;
-    const name = entryNameAt(uuidOf(random.bytes(16)), role, this.entry);
-    const path = `${queue.path}/${name}`;
+  beside(role: EntryRole, data: string): Promise<Place | undefined> {
+    const name = entryNameAt(uuidOf(this.#store.random.bytes(16)), role, this.entry);
     this.#accompanied = true;
-    const options = { mode: 'ephemeral', session, ...(entryAcl && { acl: entryAcl }) } as const;
-    // The name is ours alone: that it is there already can only mean that an unanswered attempt succeeded.
-    await untilSettled(this.#bounds, async () => {
-      try {
-        await zk.create(path, data, options);
-      } catch (error) {
-        if (!isServerError(error, 'node-exists')) throw error;
-      }
-    });
-    this.lost.throwIfAborted();
-    return this.#another(name, data);
+    return this.#makeBy(this.entry, name, data);
   }
 
   async before(other: QueueEntry, role: EntryRole, data: string): Promise<Place | undefined> {
-    const { zk, random, entryAcl } = this.#store;
+    const name = entryNameBefore(uuidOf(this.#store.random.bytes(16)), role, other);
+    return name === undefined ? undefined : this.#makeBy(other, name, data);
+  }
+
+  /** Makes an entry whose place is that of `other`, if that is there. */
+  async #makeBy(other: QueueEntry, name: string, data: string): Promise<Place | undefined> {
+    const { zk, entryAcl } = this.#store;
     const { session, queue } = this.#facts;
-    const name = entryNameBefore(uuidOf(random.bytes(16)), role, other);
-    if (name === undefined) return undefined;
     const path = `${queue.path}/${name}`;
-    const options = { mode: 'ephemeral', ...(entryAcl && { acl: entryAcl }) } as const;
+    const options = { mode: 'ephemeral', acl: entryAcl } as const;
     let made = true;
     await untilSettled(this.#bounds, async () => {
       try {
@@ -349,20 +340,20 @@ export class ZooKeeperPlace implements Place {
     return this.#leaving;
   }
 
-  #leave({ baton = false, released = baton }: LeaveOptions): Promise<void> {
+  #leave({ baton = false, released = baton, byServer = false }: LeaveOptions): Promise<void> {
     this.#hold?.release();
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
     const { neighbours, clock } = this.#store;
     const pause = released ? neighbours.pause(this.entry.name, clock) : undefined;
-    return pause === undefined
-      ? this.#depart(released, baton)
-      : pause.then(() => this.#depart(released, baton));
+    const departing = { released, baton, byServer };
+    return pause === undefined ? this.#depart(departing) : pause.then(() => this.#depart(departing));
   }
 
-  #depart(released: boolean, baton: boolean): Promise<void> {
+  #depart({ released, baton, byServer }: Required<LeaveOptions>): Promise<void> {
     const isFree = released && !this.#accompanied && !this.lost.aborted;
-    const followers = this.#leaveNeighbours(isFree);
+    const told = this.#leaveNeighbours(isFree && !byServer);
+    const followers = byServer ? [] : told;
     if (this.lost.aborted) return Promise.resolve();
     if (!isFree || !(baton || followers.length > 0)) return this.#delete();
     return this.#passOn(followers).then((passedOn) => (passedOn ? undefined : this.#delete()));

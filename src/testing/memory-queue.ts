@@ -244,8 +244,9 @@ class MemoryPlace implements Place {
     }
   }
 
-  async beside(role: EntryRole): Promise<Place> {
+  async beside(role: EntryRole): Promise<Place | undefined> {
     this.#accompanied = true;
+    if (!this.#store.view(this.folder).entries.some(({ name }) => name === this.entry.name)) return undefined;
     const czxid = this.#store.nextTransaction();
     const name = entryNameAt(`${czxid}`, role, this.entry);
     return this.#store.add(this.#session, this.folder, { ...parseEntry(name)!, czxid }, this.token);

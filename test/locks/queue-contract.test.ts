@@ -219,11 +219,19 @@ describe.each([
     const hears = behind.place.listen(writer.place.entry, { baton: true });
     await behind.place.watchSelf();
     const reader = await writer.place.beside('read', '');
-    expect(reader.token).toBe(writer.place.token);
+    expect(reader?.token).toBe(writer.place.token);
     await writer.place.leave({ baton: true });
     expect(await hears).toBe('gone');
     const { entries } = await behind.place.view();
     expect(entries.map(({ role }) => role)).toEqual(['read', 'write']);
+  });
+
+  test('lets nobody go on beside a place that is gone', async () => {
+    await using world = await start();
+    const writer = await join(world.queue(0), 'write');
+    await world.remove(writer.place);
+    expect(await writer.place.beside('read', '')).toBeUndefined();
+    expect((await world.queue(1).view()).entries).toEqual([]);
   });
 
   test('lets one look again whenever it changes', async () => {

@@ -122,7 +122,7 @@ describe.each(['embedded server', 'ZooKeeper'] as const)('what a recipe sends, %
     const write = await cost(client, () => lock.write.acquire());
     expect(write.cost).toBe('create2 getChildren; 1');
     const downgraded = await cost(client, () => lock.downgrade(write.result));
-    expect(downgraded.cost).toBe('create2 delete; 2');
+    expect(downgraded.cost).toBe('multi delete; 2');
     await downgraded.result.release();
   });
 

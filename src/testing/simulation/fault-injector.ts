@@ -11,6 +11,8 @@ export class FaultInjector {
   readonly #monitor: HoldMonitor;
   /** What is wrong now, and what mends it. */
   readonly #mending = new Set<() => void>();
+  /** Writes down how long a process that stands still has stood still. */
+  readonly #endStall = new Map<SimulatedClient['process'], () => void>();
   #planned: readonly Cancel[] = [];
   #faultCount = 0;
   #healed = false;
@@ -138,19 +140,29 @@ export class FaultInjector {
       world.record({ kind: 'looked', atMs: fromMs, attempt, leaseEndsAtMs });
     }
     process.stall();
-    return () => {
-      if (process.state !== 'stalled') return;
+    this.#endStall.set(process, () => {
       for (const { plan } of stalled) {
         world.record({ kind: 'stalled', fromMs, atMs: world.nowMs, client: plan.name });
       }
+    });
+    return () => {
+      if (process.state !== 'stalled') return;
+      this.#recordStall(process);
       process.resume(first);
     };
+  }
+
+  /** Also of one that is killed while it stands still: it could not be told anything until then. */
+  #recordStall(process: SimulatedClient['process']): void {
+    this.#endStall.get(process)?.();
+    this.#endStall.delete(process);
   }
 
   #kill({ process }: SimulatedClient, silently: boolean): void {
     if (process.state === 'dead') return;
     const world = this.#world;
     const killed = world.clientsOf(process);
+    this.#recordStall(process);
     for (const { plan } of killed) {
       world.record({ kind: 'ended', atMs: world.nowMs, client: plan.name, how: 'killed' });
     }

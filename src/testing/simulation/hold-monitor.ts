@@ -42,8 +42,8 @@ export class HoldMonitor {
   /** Nodes of those who let go of what they held: a neighbour may be told before they are deleted. */
   readonly #letGo = new Set<string>();
   readonly #permits: ReadonlyMap<string, number>;
-  /** The nodes by which each token is held. */
-  readonly #paths = new Map<bigint, readonly string[]>();
+  /** The nodes by which each token of a lock is held: those that were made by one transaction have the same. */
+  readonly #paths = new Map<string, readonly string[]>();
   /** The newest token of each exclusive lock, and which of its holds. */
   readonly #tokens = new Map<string, { readonly token: bigint; readonly section: number }>();
   /** How often a node that tasks share was passed on although others had waited for long, by its path. */
@@ -67,7 +67,7 @@ export class HoldMonitor {
     held.exempt ||= this.#isExempt(held);
     this.#held.add(held);
     if (held.within) return;
-    this.#paths.set(lease.token, lease.holding.paths);
+    for (const lock of held.locks) this.#paths.set(`${lock} ${lease.token}`, lease.holding.paths);
     if (lease.remainingMs() <= 0) this.#fail('L3b', `${held.attempt} was handed a lease that has ended`);
     if (held.exempt) return;
     this.#checkQueue(held);
@@ -98,9 +98,9 @@ export class HoldMonitor {
     for (const held of this.#held) if (held.client === client) this.#held.delete(held);
   }
 
-  /** The nodes that whoever was granted this token holds by; none if nobody was. */
-  pathsOf(token: bigint): readonly string[] {
-    return this.#paths.get(token) ?? [];
+  /** The nodes that whoever was granted this token of this lock holds by; none if nobody was. */
+  pathsOf(lock: string, token: bigint): readonly string[] {
+    return this.#paths.get(`${lock} ${token}`) ?? [];
   }
 
   /** Somebody takes a node of this client's away by hand. */
@@ -170,7 +170,8 @@ export class HoldMonitor {
   }
 
   /** By the server's own tree: the node is there, and nobody who goes first, unless it was let go of. */
-  #checkQueue({ lease, attempt, mode }: HeldLease): void {
+  #checkQueue(held: HeldLease): void {
+    const { lease, attempt, mode } = held;
     const tree = this.#world.server?.core.tree;
     if (!tree) return;
     for (const path of lease.holding.paths) {
@@ -189,7 +190,8 @@ export class HoldMonitor {
         if (!other || name === self.name || (mode === 'read' && other.role === 'read')) continue;
         const goesFirst =
           inOrder({ ...other, czxid: czxidOf(name) }, me) < 0 && other.sequence !== self.sequence;
-        if (goesFirst && !this.#isLetGo(`${path.slice(0, slash)}/${name}`)) {
+        const otherPath = `${path.slice(0, slash)}/${name}`;
+        if (goesFirst && !this.#isLetGo(otherPath) && !this.#isKeptByMate(held, otherPath)) {
           this.#fail('L6', `${attempt} was granted while ${name} goes first`);
         }
       }
@@ -198,6 +200,19 @@ export class HoldMonitor {
 
   #isLetGo(path: string): boolean {
     return this.#letGo.has(path) && this.tokensOf(path).length === 0;
+  }
+
+  /**
+   * Tasks of one client may all have given up when their place is granted: it is kept, or left as one that is held,
+   * without a lease that anyone has let go of. One of the same process hears of that before the server does.
+   */
+  #isKeptByMate({ client, locks }: HeldLease, path: string): boolean {
+    const { scenario, clients, server } = this.#world;
+    if (!scenario.locks.find(({ name }) => name === locks[0])?.sharing) return false;
+    const owner = server?.core.tree.get(path)?.owner;
+    const process = clients.find(({ plan }) => plan.name === client)?.process;
+    const isMate = clients.some((each) => each.process === process && each.holdfast?.zk.session.id === owner);
+    return isMate && this.tokensOf(path).length === 0;
   }
 
   #checkTokens({ lease, locks, mode, attempt }: HeldLease): void {

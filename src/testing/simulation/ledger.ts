@@ -19,10 +19,10 @@ export class Ledger {
   readonly #world: World;
   /** Contenders that are there, by the id in their name. */
   readonly #contenders = new Map<string, string>();
-  readonly #pathsOf: (token: bigint) => readonly string[];
+  readonly #pathsOf: (lock: string, token: bigint) => readonly string[];
 
-  /** `pathsOf` tells the nodes that whoever was granted this token holds by. */
-  constructor(world: World, pathsOf: (token: bigint) => readonly string[]) {
+  /** `pathsOf` tells the nodes that whoever was granted this token of this lock holds by. */
+  constructor(world: World, pathsOf: (lock: string, token: bigint) => readonly string[]) {
     this.#world = world;
     this.#pathsOf = pathsOf;
   }
@@ -81,7 +81,8 @@ export class Ledger {
 
   #guarded(path: string, data: Uint8Array | null): void {
     const tree = this.#world.server?.core.tree;
-    const missing = this.#pathsOf(tokenIn(data)).find((each) => tree && !tree.get(each));
+    const lock = path.slice(GUARDED_FOLDER.length + 1);
+    const missing = this.#pathsOf(lock, tokenIn(data)).find((each) => tree && !tree.get(each));
     if (missing)
       this.#world.fail('L1u', `${tokenIn(data)} wrote to ${path} when its node ${missing} was gone`);
     const recipe = this.#world.scenario.locks.find(({ name }) => path.endsWith(`/${name}`))?.recipe;

@@ -52,7 +52,7 @@ class Run {
     this.#world = new World(scenario, story);
     story.nowMs = () => this.#world.nowMs;
     this.#monitor = new HoldMonitor(this.#world);
-    this.#ledger = new Ledger(this.#world, (token) => this.#monitor.pathsOf(token));
+    this.#ledger = new Ledger(this.#world, (lock, token) => this.#monitor.pathsOf(lock, token));
     this.#steps = new Steps(this.#world, this.#monitor);
     this.#faults = new FaultInjector(this.#world, this.#monitor);
     this.#world.onTransaction = (transaction) => this.#ledger.transacted(transaction);
