@@ -7,6 +7,7 @@ describe('access lists', () => {
     const owner = await workspace.connect({ auth: [{ scheme: 'digest', auth: 'owner:secret' }] });
     const stranger = await workspace.connect();
     await owner.create('/private', 'mine', { acl: acls.creatorOnly });
+    await stranger.sync();
     await expect(stranger.get('/private')).rejects.toMatchObject({
       code: 'ZK_NO_AUTH',
       outcome: 'not-applied',

@@ -128,6 +128,7 @@ describe('read and write', () => {
     await zk.ensurePath('/a/b/c');
     await zk.create('/a/mine', '', { mode: 'ephemeral' });
     await other.create('/a/theirs', '', { mode: 'ephemeral' });
+    await zk.sync(); // The other may be on another server, which is ahead of this one.
     expect(await zk.countDescendants('/a')).toBe(4);
     expect(await zk.ephemerals()).toEqual(['/a/mine']);
     expect(await zk.ephemerals('/b')).toEqual([]);

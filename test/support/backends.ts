@@ -61,6 +61,7 @@ class Moves {
     const moved = new Promise<void>((resolve) => void zk.on('connected', () => resolve()));
     await this.#killed.kill();
     await moved;
+    await zk.sync(); // The server it is on now may be behind the one that made the workspace.
   }
 
   async restore(): Promise<void> {
