@@ -63,6 +63,14 @@ export class Session {
     return hold;
   }
 
+  /**
+   * Goes on with another server, because of what this one has shown. Requests under way end as with any lost connection.
+   * @internal
+   */
+  leaveServer(error: Error): void {
+    this.#driver.input({ kind: 'server-mistrusted', error });
+  }
+
   /** @internal */
   endHolds(error: Error): void {
     const holds = [...this.#holds];

@@ -1,4 +1,5 @@
 import { orAbort } from '../base/abort.ts';
+import type { Cancel } from '../base/clock.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
@@ -21,6 +22,7 @@ import type {
 import { type Follower, remainingOf } from './neighbours.ts';
 import { watchForOthers } from './others-watch.ts';
 import type { QueueStore } from './queue-store.ts';
+import { secondOpinionOf } from './second-opinion.ts';
 import {
   deleteForSure,
   isInterrupted,
@@ -145,8 +147,10 @@ export class ZooKeeperPlace implements Place {
     };
     this.#hold ??= session.hold();
     let watching: Promise<void> | undefined;
+    let stopDoubting: Cancel | undefined;
     const watch = () => {
       if (watching !== undefined) return;
+      stopDoubting = this.#doubt(aheadPath, () => told.resolve('gone'));
       const watches = [
         { kind: 'data', path: aheadPath, listener: onAhead } as const,
         ...(baton && !following ? [{ kind: 'exists', path: batonPath, listener: onBaton } as const] : []),
@@ -168,6 +172,7 @@ export class ZooKeeperPlace implements Place {
       return departure;
     } finally {
       following?.stop();
+      stopDoubting?.();
       // Who was released is deleted, in the baton's transaction or soon: that watch is used up, or about to be.
       if (watching !== undefined && departure !== 'released') {
         const hasStrayed = () => strayed;
@@ -233,22 +238,29 @@ export class ZooKeeperPlace implements Place {
         if (type !== 'session-lost') changed.resolve();
       };
       const listing = zk.children(queue.path, { watch: onChange, session });
+      let doubts: readonly Cancel[] = [];
       try {
         const view = await orAbort(
           listing.then((names) => queue.read(names, session)),
           signal,
         );
         if (accept(view)) return view;
+        doubts = view.entries.map(({ name }) => this.#doubt(`${queue.path}/${name}`, changed.resolve));
         await orAbort(changed.promise, this.lost, signal);
       } catch (error) {
         if (!isInterrupted(error)) throw error;
       } finally {
+        for (const stop of doubts) stop();
         void listing.then(
           () => zk.unwatch(queue.path, 'children', onChange),
           () => {},
         );
       }
     }
+  }
+
+  #doubt(path: string, look: () => void): Cancel {
+    return secondOpinionOf(this.#store, this.#facts.session).about(path, look);
   }
 
   beside(role: EntryRole, data: string): Promise<Place | undefined> {

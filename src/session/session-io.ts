@@ -67,6 +67,8 @@ export type SessionInput =
   | { readonly kind: 'hold-began' }
   | { readonly kind: 'hold-ended' }
   | { readonly kind: 'read-write-server-found'; readonly server: ServerAddress }
+  /** The server has been caught being wrong: the session goes on with another. */
+  | { readonly kind: 'server-mistrusted'; readonly error: Error }
   /** The server of this connection, so numbered by the effect that asked, understands `multiRead`. */
   | { readonly kind: 'multi-read-understood'; readonly connection: number }
   | { readonly kind: 'close' };

@@ -770,6 +770,29 @@ describe('credentials', () => {
   });
 });
 
+describe('a server that is not to be trusted', () => {
+  test('is left for the next one, with the same session', () => {
+    const world = new World();
+    world.handle({ kind: 'start' });
+    world.open(0, granted(5n));
+    const error = new Error('it showed a node that is not there');
+    const effects = world.handle({ kind: 'server-mistrusted', error }, 100);
+    expect(kinds(effects)).toEqual(['hang-up', 'state-changed', 'dial']);
+    expect(effects[1]).toMatchObject({ state: { kind: 'suspended' }, error });
+    const [sent] = world.handle({ kind: 'link-opened' }, 110);
+    const bytes = (sent as Extract<SessionEffect, { kind: 'send' }>).bytes;
+    expect(Connect.read(new JuteReader(bytes.subarray(4)))).toMatchObject({ sessionId: 5n });
+  });
+
+  test('is nobody’s business once the connection has gone by itself', () => {
+    const world = new World();
+    world.handle({ kind: 'start' });
+    world.open(0, granted(5n));
+    world.handle({ kind: 'link-closed' }, 100);
+    expect(world.handle({ kind: 'server-mistrusted', error: new Error('late') }, 100)).toEqual([]);
+  });
+});
+
 describe('read-only servers', () => {
   test('are refused unless asked for', () => {
     const world = new World();

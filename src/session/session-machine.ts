@@ -157,6 +157,9 @@ export class SessionMachine {
           this.#linkEnded(nowMs, new Error('left a read-only server for a read-write one'));
         }
         break;
+      case 'server-mistrusted':
+        if (this.#link.kind === 'open') this.#linkEnded(nowMs, input.error);
+        break;
       case 'multi-read-understood':
         this.#gathering.understood(input.connection);
         break;
@@ -484,7 +487,8 @@ export class SessionMachine {
       if (nowMs >= link.dialAtMs) this.#dial(nowMs);
     } else if (link.kind === 'open') {
       if (nowMs >= this.#contact.linkDeadMs) {
-        return this.#linkEnded(nowMs, new Error(`nothing heard for ${this.#silentMs(nowMs)} ms`));
+        const heardAtMs = Math.min(this.#contact.receivedAtMs, this.#contact.provenAtMs);
+        return this.#linkEnded(nowMs, new Error(`nothing heard for ${Math.round(nowMs - heardAtMs)} ms`));
       }
       this.#beat(nowMs);
     } else if (link.kind !== 'gone' && nowMs >= link.deadlineMs) {
@@ -510,10 +514,6 @@ export class SessionMachine {
     if (wakeAtMs === undefined || nowMs - wakeAtMs < STALL_MS) return false;
     this.#graceUntilMs = nowMs + 1;
     return true;
-  }
-
-  #silentMs(nowMs: number): number {
-    return Math.round(nowMs - Math.min(this.#contact.receivedAtMs, this.#contact.provenAtMs));
   }
 
   #beat(nowMs: number): void {

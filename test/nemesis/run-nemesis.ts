@@ -9,7 +9,7 @@ import {
   seededRandom,
   type Verdict,
 } from '../../src/testing.ts';
-import { connect, isServerError, type ZooKeeper } from '../../src/zookeeper.ts';
+import { connect, isServerError, ops, type ZooKeeper } from '../../src/zookeeper.ts';
 import { until } from '../support/until.ts';
 import { startEnsemble, type ZooKeeperEnsemble } from '../support/zookeeper-ensemble.ts';
 import { killChild, startChild } from './child-process.ts';
@@ -278,12 +278,25 @@ async function contenders(admin: ZooKeeper): Promise<RemainingNode[]> {
   const ofLock = async (lock: string, path: string): Promise<RemainingNode[]> => {
     const stat = await admin.exists(path);
     if (!stat) return [];
-    if (stat.ephemeralOwner !== 0n) return [{ lock, path, czxid: stat.czxid }];
+    if (stat.ephemeralOwner !== 0n) {
+      return (await isKnownToLeader(admin, path)) ? [{ lock, path, czxid: stat.czxid }] : [];
+    }
     const names = await namesIn(admin, path);
     return (await Promise.all(names.map((name) => ofLock(lock, `${path}/${name}`)))).flat();
   };
   await admin.sync('/', { by: 'quorum' });
   return (await Promise.all(Object.keys(LOCKS).map((lock) => ofLock(lock, `/locks/${lock}`)))).flat();
+}
+
+/** Servers that were killed bring nodes back that nobody else has: those are not what anyone has left. */
+async function isKnownToLeader(admin: ZooKeeper, path: string): Promise<boolean> {
+  try {
+    await admin.multi([ops.check(path)]);
+    return true;
+  } catch (error) {
+    if (isServerError(error, 'no-node')) return false;
+    throw error;
+  }
 }
 
 async function batons(admin: ZooKeeper): Promise<string[]> {
