@@ -69,7 +69,7 @@ function marksOf(lock: LockFacts, { latenessMs }: CheckOptions): Mark[] {
       marks.push({ atMs: fromMs, kind: 'in', holders: 'promised', hold });
       marks.push({ atMs: promisedUntilMs, kind: 'out', holders: 'promised', hold });
     }
-    const dueMs = ranAgainAtMs(hold.client, leaseEndMs) + latenessMs;
+    const dueMs = dueAtMs(hold, leaseEndMs, latenessMs);
     if (dueMs < endMs) {
       marks.push({ atMs: dueMs, kind: 'in', holders: 'overdue', hold });
       if (endMs !== Number.POSITIVE_INFINITY)
@@ -79,6 +79,13 @@ function marksOf(lock: LockFacts, { latenessMs }: CheckOptions): Mark[] {
   // Who ends, or is due, at the moment another begins does not overlap with it.
   const rank = (mark: Mark) => (mark.kind === 'out' ? 0 : mark.holders === 'promised' ? 1 : 2);
   return marks.sort((a, b) => a.atMs - b.atMs || rank(a) - rank(b));
+}
+
+/** One that stops running before it is due can be told only when it runs again, and then has as long once more. */
+function dueAtMs({ client }: GrantedAttempt, leaseEndMs: number, latenessMs: number): number {
+  const dueMs = ranAgainAtMs(client, leaseEndMs) + latenessMs;
+  const runsAtMs = ranAgainAtMs(client, dueMs);
+  return runsAtMs > dueMs ? runsAtMs + latenessMs : dueMs;
 }
 
 /** Those who hold at one moment of the sweep, by what they keep out. Leases of one holding are one holder. */

@@ -739,6 +739,22 @@ describe('the checker accepts', () => {
     expect(checkHistory(history, { latenessMs: 29 }).violations).toHaveLength(1);
     expect(checkHistory(history, { latenessMs: 30 }).violations).toEqual([]);
   });
+
+  test('begins anew for a holder that stops running before it is over', () => {
+    const violationsOf = (stalledFrom: number, lost: number, granted: number) => {
+      const history: HistoryEvent[] = [
+        lock('mutex'),
+        ...life('a', 'mutex', { granted: 10, token: 1, leaseEnds: 100, lost }),
+        stalled('a', stalledFrom, 300),
+        ...life('b', 'mutex', { granted, token: 2, releaseStarted: granted + 5 }),
+      ];
+      return checkHistory(history, { latenessMs: 30 }).violations.map(({ property }) => property);
+    };
+    expect(violationsOf(120, 301, 200)).toEqual([]);
+    expect(violationsOf(120, 330, 325)).toEqual([]);
+    expect(violationsOf(131, 301, 200)).toEqual(['L3']);
+    expect(violationsOf(120, 340, 335)).toEqual(['L3']);
+  });
 });
 
 describe('a good history that is spoilt', () => {
