@@ -115,6 +115,8 @@ class ManualClock implements Clock {
 
   endOfTick(): void {}
 
+  afterTick(): void {}
+
   afterInput(): void {}
 
   advance(ms: number): void {

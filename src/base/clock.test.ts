@@ -164,6 +164,38 @@ describe('the end of a tick', () => {
     expect(calls).toEqual(reactions);
   });
 
+  test('has those behind it who come last, also behind who began to wait when it had come', async () => {
+    const calls: string[] = [];
+    await new Promise<void>((resolve) => {
+      systemClock.afterTick(() => {
+        calls.push('last');
+        systemClock.endOfTick(() => calls.push('next end'));
+        systemClock.afterTick(resolve);
+      });
+      systemClock.endOfTick(() => {
+        calls.push('first');
+        queueMicrotask(() => calls.push('a reaction'));
+        systemClock.endOfTick(() => calls.push('nested'));
+      });
+      queueMicrotask(() => calls.push('code of now'));
+    });
+    expect(calls).toEqual(['code of now', 'first', 'a reaction', 'nested', 'last', 'next end']);
+  });
+
+  test('comes for the others if one of them throws', async () => {
+    const calls: string[] = [];
+    const caught = new Promise((resolve) => process.once('uncaughtException', resolve));
+    const listeners = process.listeners('uncaughtException').slice(0, -1);
+    for (const listener of listeners) process.off('uncaughtException', listener);
+    systemClock.endOfTick(() => {
+      throw new Error('of one');
+    });
+    endOfTick(calls);
+    expect(await caught).toMatchObject({ message: 'of one' });
+    for (const listener of listeners) process.on('uncaughtException', listener);
+    expect(calls).toEqual(['end of tick']);
+  });
+
   test('comes before any timer or input', async () => {
     const calls: string[] = [];
     await new Promise<void>((resolve) => {
@@ -210,6 +242,7 @@ describe('a deadline', () => {
       wallMs: () => 0,
       at: () => () => {},
       endOfTick: () => {},
+      afterTick: () => {},
       afterInput: () => {},
     };
     return clock satisfies Clock;

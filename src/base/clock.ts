@@ -11,12 +11,70 @@ export interface Clock {
   at(atMs: number, run: () => void): Cancel;
   /** Calls `run` when the code now running, and every promise reaction it set off, has finished. */
   endOfTick(run: () => void): void;
+  /** Calls `run` behind all who wait for the end of this tick, those included who begin to when it has come. */
+  afterTick(run: () => void): void;
   /** Calls `run` when all input that is there by now, on any socket or file, has been handed out. */
   afterInput(run: () => void): void;
 }
 
 /** A timer set further ahead than this fires at once in Node, so longer waits are split. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/**
+ * The end of the tick of now. A tick callback queued from a microtask runs once the microtask queue is empty; queued
+ * from plain code it would run before the first promise reaction, and the requests those make would miss the batch.
+ */
+class TickEnd {
+  #first: (() => void)[] = [];
+  #last: (() => void)[] = [];
+  #awaited = false;
+
+  first(run: () => void): void {
+    this.#first.push(run);
+    this.#await();
+  }
+
+  last(run: () => void): void {
+    this.#last.push(run);
+    this.#await();
+  }
+
+  #await(): void {
+    if (this.#awaited) return;
+    this.#awaited = true;
+    queueMicrotask(this.#reach);
+  }
+
+  readonly #reach = () => process.nextTick(this.#come);
+
+  readonly #come = () => {
+    const first = this.#first;
+    this.#first = [];
+    runAll(first);
+    if (this.#first.length === 0) {
+      const last = this.#last;
+      this.#last = [];
+      runAll(last);
+    }
+    this.#awaited = false;
+    if (this.#first.length + this.#last.length > 0) this.#await();
+  };
+}
+
+/** What one of them throws is nobody's fault but its own. */
+function runAll(runs: readonly (() => void)[]): void {
+  for (const run of runs) {
+    try {
+      run();
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+const tickEnd = new TickEnd();
 
 /** The machine's monotonic clock and Node's timers. */
 export const systemClock: Clock = {
@@ -35,9 +93,8 @@ export const systemClock: Clock = {
     arm();
     return () => clearTimeout(timer);
   },
-  // A tick callback queued from a microtask runs once the microtask queue is empty; queued from plain
-  // code it would run before the first promise reaction, and the requests those make would miss the batch.
-  endOfTick: (run) => queueMicrotask(() => process.nextTick(run)),
+  endOfTick: (run) => tickEnd.first(run),
+  afterTick: (run) => tickEnd.last(run),
   // Immediates come behind the phase of the event loop in which sockets are read.
   afterInput: (run) => void setImmediate(run),
 };

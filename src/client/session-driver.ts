@@ -7,6 +7,8 @@ import type { SessionState } from '../session/session-state.ts';
 import type { PendingRequest } from './pending-request.ts';
 import type { Link, Transport } from './transport.ts';
 
+const FLUSH: SessionInput = { kind: 'flush' };
+
 /** What a driver reports to the client that owns it. */
 export interface DriverEvents {
   stateChanged(state: SessionState, error: Error | undefined): void;
@@ -63,13 +65,14 @@ export class SessionDriver {
   #scheduleFlush(): void {
     if (this.#flushScheduled || !this.machine.hasOutput) return;
     this.#flushScheduled = true;
-    const flush = () => {
-      this.#flushScheduled = false;
-      this.#perform(this.machine.handle({ kind: 'flush' }, this.#clock.nowMs()));
-    };
-    // Behind others who wait for the end of the tick: what they ask for leaves too.
-    this.#clock.endOfTick(() => this.#clock.endOfTick(flush));
+    // Behind those who wait for the end of the tick: what they ask for leaves too.
+    this.#clock.afterTick(this.#flush);
   }
+
+  readonly #flush = () => {
+    this.#flushScheduled = false;
+    this.#perform(this.machine.handle(FLUSH, this.#clock.nowMs()));
+  };
 
   /** Most inputs only move the next deadline further away; the timer is then left to fire early and look. */
   #armTimer(): void {

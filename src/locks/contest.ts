@@ -47,7 +47,8 @@ export async function contend(contest: Contest): Promise<Grant> {
       const joined = await contest.queue.join(joining(contest));
       countRoundTrip(contest);
       place = joined.place;
-      return await awaitTurn(contest, joined.place, joined.view);
+      const grant = takeTurn(contest, joined.place, joined.view);
+      return grant instanceof Promise ? await grant : grant;
     } catch (error) {
       void place?.leave().catch(() => {}); // The first error is the one to tell.
       if (!(error instanceof SessionLostError)) throw error;
@@ -82,6 +83,19 @@ function joining({ role, data, giveUp, beforeFolders }: Contest): JoinRequest {
   return { role, data, signal: giveUp, beforeFolders };
 }
 
+/** The turn of a place that has been taken; at once for one who is alone, without a turn of the promise queue. */
+function takeTurn(contest: Contest, place: Place, view: QueueView): Grant | Promise<Grant> {
+  const { rule, giveUp } = contest;
+  const { entries } = view;
+  if (entries.length !== 1) return awaitTurn(contest, place, view);
+  giveUp?.throwIfAborted();
+  checkView(view, contest);
+  if (decideTurn(place.entry, entries, rule).kind !== 'granted') return awaitTurn(contest, place, view);
+  const holding = holdOf(place, giveUp);
+  if (holding instanceof Promise) return holding.then((hold) => grantOf(place, hold, false));
+  return grantOf(place, holding, false);
+}
+
 /** Waits for the turn of a place that has been taken. */
 export async function awaitTurn(contest: Contest, place: Place, joinedView: QueueView): Promise<Grant> {
   const { lockName, rule, giveUp, lockDelay } = contest;
@@ -111,9 +125,7 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     await holdBack(lockDelay, [place.lost, giveUp]);
     if (place.evicted) throw evictedFrom(lockName);
   }
-  const holding = holdOf(place, giveUp);
-  // Most are held by now, and a turn of the promise queue less is a part of what a free lock costs.
-  return grantOf(place, holding instanceof Promise ? await holding : holding, contended);
+  return grantOf(place, await holdOf(place, giveUp), contended);
 }
 
 /** A hold, or no hold at all: one that comes after the wait was given up is let go of. */

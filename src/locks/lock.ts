@@ -43,6 +43,9 @@ type Contending = (
   giveUp: AbortSignal | undefined,
 ) => Promise<Grant | undefined>;
 
+const WAITING = { trying: false } as const;
+const TRYING = { trying: true } as const;
+
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** Which leases the code that runs now has been entered with. */
 const entered = new AsyncLocalStorage<ReadonlyMap<Lock, LockLease>>();
@@ -72,6 +75,10 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     options: Options,
     giveUp: AbortSignal | undefined,
   ): Promise<Grant | undefined>;
+  /** What is made of a grant before it is handed out. @internal */
+  protected seen(grant: Grant): Grant {
+    return grant;
+  }
   /** Refuses options that cannot be, before anything is done. */
   protected check(_options: Options): void {}
 
@@ -81,13 +88,17 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
    * @throws ZK_LOCK_TIMEOUT, ZK_LOCK_UNREACHABLE, the signal's own reason; ZK_LOCK_CONTENDER_EVICTED,
    * ZK_LOCK_WRONG_KIND, ZK_LOCK_FOREIGN_NODE, ZK_NO_AUTH. In each case nothing is left behind.
    */
-  async acquire(options: Options = {} as Options): Promise<LockLease> {
-    this.#checkOptions(options);
-    if (options.within) return this.#reenter(options.within);
-    if (options.timeoutMs === 0) return this.#acquireNow(options);
-    const waiting: Contending = (trace, giveUp) =>
-      this.contend(trace ? { ...options, trace } : options, giveUp);
-    return (await this.#run(options, { trying: false }, waiting)) as LockLease;
+  acquire(options: Options = {} as Options): Promise<LockLease> {
+    try {
+      this.#checkOptions(options);
+      if (options.within) return Promise.resolve(this.#reenter(options.within));
+      if (options.timeoutMs === 0) return this.#acquireNow(options);
+      const waiting: Contending = (trace, giveUp) =>
+        this.contend(trace ? { ...options, trace } : options, giveUp);
+      return this.#run(options, WAITING, waiting) as Promise<LockLease>;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Not to wait for others is not to wait for the answer: a lock that is free is granted. */
@@ -104,7 +115,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...options };
     const looking: Contending = (trace, giveUp) =>
       againIfSessionLost(giveUp, () => this.tryContend(trace ? { ...options, trace } : options, giveUp));
-    return (await this.#run(bounded, { trying: true }, looking)) ?? null;
+    return (await this.#run(bounded, TRYING, looking)) ?? null;
   }
 
   /** As `acquire` with a `timeoutMs`, as `tryAcquire` without: what is to be expected comes as a result. */
@@ -204,7 +215,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const startedAtMs = this.context.clock.nowMs();
     const trace = traceAcquire(this.name, this.usedAs, manner);
     if (trace) return this.#traced(trace, options, startedAtMs, contend);
-    return this.#bounded(options, startedAtMs, (giveUp) => contend(undefined, giveUp));
+    return this.#bounded(options, startedAtMs, undefined, contend);
   }
 
   async #traced(
@@ -215,7 +226,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   ): Promise<LockLease | undefined> {
     const { clock } = this.context;
     try {
-      const lease = await this.#bounded(options, startedAtMs, (giveUp) => contend(trace, giveUp));
+      const lease = await this.#bounded(options, startedAtMs, trace, contend);
       const durationMs = clock.nowMs() - startedAtMs;
       if (lease) traceAcquired(trace, { outcome: 'granted', durationMs, token: lease.token });
       else traceAcquired(trace, { outcome: 'busy', durationMs });
@@ -230,14 +241,16 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   async #bounded(
     options: Options,
     startedAtMs: number,
-    contend: (giveUp: AbortSignal | undefined) => Promise<Grant | undefined>,
+    trace: AcquireMessage | undefined,
+    contend: Contending,
   ): Promise<LockLease | undefined> {
     const { clock } = this.context;
     const giveUp = new GiveUp(clock, options, () => this.#timedOut(options.timeoutMs!));
     try {
       for (;;) {
-        const grant = await contend(giveUp.signal);
-        if (!grant) return undefined;
+        const contested = await contend(trace, giveUp.signal);
+        if (!contested) return undefined;
+        const grant = this.seen(contested);
         const over = grant.hold.remainingMs() === 0;
         if (!over && !giveUp.isDue) {
           const lease = this.#handOut(grant, clock.nowMs() - startedAtMs);

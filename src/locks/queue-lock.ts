@@ -26,15 +26,15 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
   }
 
   protected contend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant> {
-    return contend(this.contest(options, giveUp)).then((grant) => this.#remember(grant));
+    return contend(this.contest(options, giveUp));
   }
 
-  protected async tryContend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
-    const grant = await contendIfFree(this.contest(options, giveUp));
-    return grant && this.#remember(grant);
+  protected tryContend(options: Options, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
+    return contendIfFree(this.contest(options, giveUp));
   }
 
-  #remember(grant: Grant): Grant {
+  /** @internal */
+  protected override seen(grant: Grant): Grant {
     const crowded = this.#crowded;
     this.#crowded = grant.contended;
     return crowded && !grant.contended ? { ...grant, contended: true } : grant;

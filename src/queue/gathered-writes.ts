@@ -60,7 +60,11 @@ export class GatheredWrites {
   readonly #waiting = new Fifo<Write>();
   /** Of the creations that wait or are under way. */
   readonly #folders = new Set<string>();
+  /** Those that go for themselves. */
+  readonly #apart: Write[] = [];
+  readonly #afterwards: (() => void)[] = [];
   #underWayCount = 0;
+  #pumpingSoon = false;
   #pumping = false;
 
   constructor(zk: ZooKeeper, session: Session, clock: Clock) {
@@ -83,12 +87,19 @@ export class GatheredWrites {
       onSent,
     };
     if (this.#folders.has(folder)) {
-      this.#clock.endOfTick(() => void this.#alone(write));
+      this.#apart.push(write);
     } else {
       this.#folders.add(folder);
-      this.#submit(write);
+      this.#waiting.push(write);
     }
+    this.#pumpSoon();
     return settled.promise;
+  }
+
+  /** Calls `run` at the end of the tick, behind all that it sends. */
+  afterwards(run: () => void): void {
+    this.#afterwards.push(run);
+    this.#pumpSoon();
   }
 
   delete(path: string): Promise<void> {
@@ -105,30 +116,45 @@ export class GatheredWrites {
 
   #write(operations: Write['operations'], ask: Write['ask']): Promise<void> {
     const settled = deferred<unknown>();
-    this.#submit({ byteLength: 0, settled, operations, ask });
+    this.#waiting.push({ byteLength: 0, settled, operations, ask });
+    this.#pumpSoon();
     return settled.promise as Promise<void>;
   }
 
-  #submit(write: Write): void {
-    this.#waiting.push(write);
-    if (this.#pumping) return;
-    this.#pumping = true;
-    this.#clock.endOfTick(() => {
-      this.#pumping = false;
-      this.#pump();
-    });
+  #pumpSoon(): void {
+    if (this.#pumpingSoon || this.#pumping) return;
+    this.#pumpingSoon = true;
+    this.#clock.endOfTick(this.#pumpAtEnd);
   }
 
+  readonly #pumpAtEnd = () => {
+    this.#pumpingSoon = false;
+    this.#pump();
+  };
+
+  /** What comes while it is at it goes with it. */
   #pump(): void {
-    while (this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0) {
-      const writes = this.#gather();
-      this.#underWayCount++;
-      void (writes.length === 1 ? this.#alone(writes[0]!) : this.#together(writes)).then(() => {
-        this.#underWayCount--;
-        for (const { folder } of writes) if (folder !== undefined) this.#folders.delete(folder);
-        this.#pump();
-      });
-    }
+    this.#pumping = true;
+    do {
+      while (this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0) this.#send(this.#gather());
+      for (const write of taken(this.#apart)) void this.#alone(write);
+      for (const run of taken(this.#afterwards)) run();
+    } while (this.#hasWork);
+    this.#pumping = false;
+  }
+
+  get #hasWork(): boolean {
+    if (this.#apart.length + this.#afterwards.length > 0) return true;
+    return this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0;
+  }
+
+  #send(writes: readonly Write[]): void {
+    this.#underWayCount++;
+    void (writes.length === 1 ? this.#alone(writes[0]!) : this.#together(writes)).then(() => {
+      this.#underWayCount--;
+      for (const { folder } of writes) if (folder !== undefined) this.#folders.delete(folder);
+      this.#pump();
+    });
   }
 
   /** The first of those that wait, and as many after it as may go with it. */
@@ -180,6 +206,13 @@ export class GatheredWrites {
       else for (const { settled } of writes) settled.reject(error);
     }
   }
+}
+
+const NOTHING: readonly never[] = [];
+
+/** What is in it, which is empty then. */
+function taken<T>(list: T[]): readonly T[] {
+  return list.length === 0 ? NOTHING : list.splice(0);
 }
 
 function madeOf({ path, stat }: { readonly path: string; readonly stat: { readonly czxid: bigint } }): Made {

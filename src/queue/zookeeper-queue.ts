@@ -62,12 +62,14 @@ export class ZooKeeperQueue implements LockQueue {
   viewSoon(session: Session): Promise<QueueView> {
     if (this.#viewSoon?.session === session) return this.#viewSoon.view;
     const view = new Promise<QueueView>((resolve, reject) => {
-      this.#store.clock.endOfTick(() => {
+      gatheredWritesOf(this.#store, session).afterwards(() => {
         if (this.#viewSoon?.view === view) this.#viewSoon = undefined;
-        this.look(session).then(resolve, reject);
+        this.#store.zk
+          .children(this.path, { session })
+          .then((names) => resolve(this.read(names, session)), reject);
       });
     });
-    view.catch(() => {}); // Of no interest if there is no entry.
+    view.catch(ignore); // Of no interest if there is no entry.
     this.#viewSoon = { session, view };
     return view;
   }
@@ -234,9 +236,16 @@ class Entrance {
     }
     try {
       const joined: Joined[] = [];
-      for (let first = 0; first < places.length; first += count) {
-        const view = await this.#viewed(joined.length, asked[joined.length]!);
+      for (const [index, viewing] of asked.entries()) {
+        const first = index * count;
         const others = count === 1 ? NOBODY : places.slice(first + 1, first + count);
+        let view: QueueView;
+        try {
+          view = await viewing;
+        } catch (error) {
+          if (!isInterrupted(error)) throw error;
+          view = await untilAnswered(() => this.#queues[index]!.look(this.#session));
+        }
         joined.push({ place: places[first]!, others, view });
       }
       return joined;
@@ -244,13 +253,6 @@ class Entrance {
       for (const place of places) void place.leave().catch(() => {});
       throw error;
     }
-  }
-
-  #viewed(index: number, asked: Promise<QueueView>): Promise<QueueView> {
-    return asked.catch((error) => {
-      if (!isInterrupted(error)) throw error;
-      return untilAnswered(() => this.#queues[index]!.look(this.#session));
-    });
   }
 
   /**
@@ -310,6 +312,7 @@ class Entrance {
 }
 
 const onlyOf = (joined: readonly Joined[]): Joined => joined[0]!;
+const ignore = () => {};
 const listOf = (made: Made): readonly Made[] => [made];
 
 /** The error, if it says that a folder cannot be made; not if it is there, or the one above it is missing. */

@@ -24,6 +24,9 @@ export class StillClock implements Clock {
   endOfTick(): never {
     throw new Error('the core has no timers');
   }
+  afterTick(): never {
+    throw new Error('the core has no timers');
+  }
   afterInput(): never {
     throw new Error('the core has no timers');
   }

@@ -34,6 +34,10 @@ export class VirtualClock implements Clock {
     this.at(this.#nowMs, run);
   }
 
+  afterTick(run: () => void): void {
+    this.endOfTick(() => this.endOfTick(run));
+  }
+
   afterInput(run: () => void): void {
     this.at(this.#nowMs, run);
   }

@@ -72,6 +72,7 @@ class DeadlineClock implements Clock {
   readonly nowMs = systemClock.nowMs;
   readonly wallMs = systemClock.wallMs;
   readonly endOfTick = systemClock.endOfTick;
+  readonly afterTick = systemClock.afterTick;
   readonly afterInput = systemClock.afterInput;
 
   at(atMs: number, run: () => void): () => void {

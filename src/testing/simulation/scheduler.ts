@@ -50,6 +50,11 @@ export class Scheduler {
     this.#endOfTick.push(run);
   }
 
+  /** Runs behind all who wait for that. */
+  afterTick(run: () => void): void {
+    this.endOfTick(() => this.endOfTick(run));
+  }
+
   /**
    * Lets the next thing happen; false if there is none, or none until `untilMs`. What is done `beside` it is begun
    * before any promise reaction to it runs, so that the reactions to both take turns.

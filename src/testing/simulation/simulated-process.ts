@@ -75,6 +75,10 @@ export class SimulatedProcess implements Clock {
     this.#scheduler.endOfTick(run);
   }
 
+  afterTick(run: () => void): void {
+    this.#scheduler.afterTick(run);
+  }
+
   afterInput(run: () => void): void {
     this.#scheduler.at(this.#scheduler.nowMs, () => this.input(run));
   }
