@@ -16,6 +16,11 @@ const probe = (name: string, file: string, code: string): Probe => ({ name, file
 export const probes: readonly Probe[] = [
   // Waiting for the turn
   probe(
+    'turn: granted at once, alone',
+    'locks/contest.ts',
+    '‹@@; ›return grantOf(place, holding, false);',
+  ),
+  probe(
     'turn: granted at once or after a look',
     'locks/contest.ts',
     "if (turn.kind === 'granted'‹ && @@›) break;",
@@ -94,7 +99,7 @@ export const probes: readonly Probe[] = [
   probe(
     'acquire: re-entered',
     'locks/lock.ts',
-    'if (options.within‹ && @@›) return this.#reenter(options.within);\n    if (options.timeoutMs === 0)',
+    'if (options.within‹ && @@›) return Promise.resolve(this.#reenter(options.within));',
   ),
   probe(
     'try: again in a new session',
