@@ -15,11 +15,7 @@ const probe = (name: string, file: string, code: string): Probe => ({ name, file
 
 export const probes: readonly Probe[] = [
   // Waiting for the turn
-  probe(
-    'turn: granted at once, alone',
-    'locks/contest.ts',
-    '‹@@; ›return grantOf(place, holding, false);',
-  ),
+  probe('turn: granted at once, alone', 'locks/contest.ts', '‹@@; ›return grantOf(place, holding, false);'),
   probe(
     'turn: granted at once or after a look',
     'locks/contest.ts',
