@@ -241,7 +241,7 @@ export class ZooKeeperPlace implements Place {
       let doubts: readonly Cancel[] = [];
       try {
         const view = await orAbort(
-          listing.then((names) => queue.read(names, session)),
+          listing.then((names) => queue.read(names, session), emptyIfMissing),
           signal,
         );
         if (accept(view)) return view;
@@ -518,6 +518,12 @@ export class ZooKeeperPlace implements Place {
     this.#listening?.resolve('gone');
     this.#events?.evicted();
   }
+}
+
+/** A folder that is gone has taken all entries along, the own one too. */
+function emptyIfMissing(error: unknown): QueueView {
+  if (isServerError(error, 'no-node')) return { entries: [], foreign: [] };
+  throw error;
 }
 
 /** Where all exclude all, only the next one waits for one: if that has been told, nobody is left who has to be. */

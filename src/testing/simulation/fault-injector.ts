@@ -217,9 +217,23 @@ export class FaultInjector {
     this.#monitor.nodeRemoved(path);
     const lock = path.split('/')[2]!;
     // A reader that stands beside a writer has the writer's token, not that of its own node.
-    for (const token of new Set([node.czxid, ...this.#monitor.tokensOf(path)])) {
+    for (const token of new Set([node.czxid, ...this.#monitor.tokensOf(path), ...this.#tokensBeside(path)])) {
       world.record({ kind: 'removed-by-hand', atMs: world.nowMs, lock, token });
     }
+  }
+
+  /** Of those whose spot it shares: who is about to hold by it, and does not know yet that it is there. */
+  #tokensBeside(path: string): bigint[] {
+    const { tree } = this.#world.server!.core;
+    const folder = path.slice(0, path.lastIndexOf('/'));
+    const { owner, czxid } = tree.get(path)!;
+    const sequence = parseEntry(path.slice(folder.length + 1))?.sequence;
+    if (sequence === undefined) return [];
+    return [...(tree.get(folder)?.children ?? [])]
+      .filter((name) => parseEntry(name)?.sequence === sequence)
+      .map((name) => tree.get(`${folder}/${name}`)!)
+      .filter((node) => node.owner === owner && node.czxid < czxid)
+      .map((node) => node.czxid);
   }
 
   #delete(path: string): void {
