@@ -62,8 +62,8 @@ const SHARED_PLACE = 'locks/shared-place.ts';
 export const mutants: readonly Mutant[] = [
   mutant('a create whose answer was lost is made again without looking (zktools 2, Accumulo 1086)', [
     QUEUE,
-    'const found = await untilWritable(this.#bounds, () => this.#find());',
-    'const found = undefined as Made[] | undefined;',
+    'return untilWritable(this.#bounds, () => this.#find());',
+    'return undefined;',
   ]),
   mutant('a wait that is given up leaves its node (zk-ruby 49, aiozk 34)', [
     CONTEST,

@@ -15,7 +15,11 @@ const probe = (name: string, file: string, code: string): Probe => ({ name, file
 
 export const probes: readonly Probe[] = [
   // Waiting for the turn
-  probe('turn: granted at once, alone', 'locks/contest.ts', '‹@@; ›return grantOf(place, holding, false);'),
+  probe(
+    'turn: granted at once, alone',
+    'locks/contest.ts',
+    '‹@@; ›return new PlaceGrant(place, holding, false);',
+  ),
   probe(
     'turn: granted at once or after a look',
     'locks/contest.ts',
@@ -106,17 +110,17 @@ export const probes: readonly Probe[] = [
   probe(
     'join: the folder is missing',
     'queue/zookeeper-queue.ts',
-    "if (isServerError(error, 'no-node')‹ && @@›) {\n          for (const queue",
+    "if (isServerError(error, 'no-node')‹ && @@›) {\n      for (const queue",
   ),
   probe(
     'join: the answer was lost',
     'queue/zookeeper-queue.ts',
-    '} else if (isInterrupted(error)‹ && @@›) {\n          const found',
+    'if (!isInterrupted(error)) throw error;\n    ‹@@; ›return untilWritable(',
   ),
   probe(
     'join: found by its id',
     'queue/zookeeper-queue.ts',
-    'if (found‹ && @@›) return this.#entered(found, this.#viewsSoon());',
+    'if (mine.length === this.#prefixes.length‹ && @@›) return inQueueOrder(',
   ),
   probe(
     'join: not found, made again',

@@ -9,7 +9,7 @@ import type {
   Place,
   QueueView,
 } from '../queue/lock-queue.ts';
-import { type Grant, grantOf } from './grant.ts';
+import { type Grant, PlaceGrant } from './grant.ts';
 import { holdBack, type LockDelay } from './lock-delay.ts';
 import { ContenderEvictedError, ForeignNodeError, WrongKindError } from './lock-errors.ts';
 import { decideTurn, isFree, type Turn, type TurnRule } from './turn.ts';
@@ -69,7 +69,7 @@ export async function contendIfFree(contest: Contest): Promise<Grant | undefined
   try {
     checkView(view, contest);
     if (decideTurn(place.entry, view.entries, rule).kind === 'granted') {
-      return grantOf(place, await holdOf(place, giveUp), view.entries.length > 1);
+      return new PlaceGrant(place, await holdOf(place, giveUp), view.entries.length > 1);
     }
   } catch (error) {
     void place.leave().catch(() => {});
@@ -92,8 +92,8 @@ function takeTurn(contest: Contest, place: Place, view: QueueView): Grant | Prom
   checkView(view, contest);
   if (decideTurn(place.entry, entries, rule).kind !== 'granted') return awaitTurn(contest, place, view);
   const holding = holdOf(place, giveUp);
-  if (holding instanceof Promise) return holding.then((hold) => grantOf(place, hold, false));
-  return grantOf(place, holding, false);
+  if (holding instanceof Promise) return holding.then((hold) => new PlaceGrant(place, hold, false));
+  return new PlaceGrant(place, holding, false);
 }
 
 /** Waits for the turn of a place that has been taken. */
@@ -125,7 +125,7 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     await holdBack(lockDelay, [place.lost, giveUp]);
     if (place.evicted) throw evictedFrom(lockName);
   }
-  return grantOf(place, await holdOf(place, giveUp), contended);
+  return new PlaceGrant(place, await holdOf(place, giveUp), contended);
 }
 
 /** A hold, or no hold at all: one that comes after the wait was given up is let go of. */

@@ -21,8 +21,8 @@ export class GiveUp {
     signal?.throwIfAborted();
     if (timeoutMs === undefined) {
       this.signal = signal;
-      this.#end = () => {};
-      this.#isDue = () => false;
+      this.#end = nothing;
+      this.#isDue = never;
       return;
     }
     const deadlineMs = clock.nowMs() + timeoutMs;
@@ -48,3 +48,6 @@ export class GiveUp {
     this.#end();
   }
 }
+
+const nothing = () => {};
+const never = () => false;

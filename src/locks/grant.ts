@@ -12,45 +12,71 @@ export interface Grant {
   /** The nodes whose existence is the lock. */
   readonly paths: readonly string[];
   readonly bound: { readonly session?: Session };
-  /** Whether anyone else has been seen in the queue. */
-  readonly contended: boolean;
+  /** Whether anyone else has been seen in the queue, by this contender or by the one before it. */
+  contended: boolean;
   /** The node is watched already: there is no need to begin with it. */
   readonly watched?: boolean;
   attend(events: PlaceEvents): void;
   /** Where it is one. */
   readonly place?: Place;
   /** See `Place.beside`; only where there is one place, and its number is its own. */
-  beside?(role: EntryRole, data: string): Promise<Place | undefined>;
+  readonly beside?: ((role: EntryRole, data: string) => Promise<Place | undefined>) | undefined;
   watchSelf(): Promise<boolean>;
-  /**
-   * `released`: it is let go of by its holder. `announce`: those who wait are to be told that it was let go, also where
-   * that is no grant. `byServer`: see `LeaveOptions`.
-   */
-  leave(options: {
-    readonly baton: boolean;
-    readonly released?: boolean;
-    readonly announce?: boolean;
-    readonly byServer?: boolean;
-  }): Promise<void>;
+  leave(options: GrantLeaveOptions): Promise<void>;
 }
 
-/** One place that is held. */
-export function grantOf(place: Place, hold: HoldOnPlace, contended: boolean): Grant {
-  return {
-    token: place.token,
-    hold,
-    paths: [place.path],
-    bound: place.bound,
-    contended,
-    attend: (events) => place.attend(events),
-    place,
+/** How a grant is let go of. */
+export interface GrantLeaveOptions {
+  readonly baton: boolean;
+  /** It is let go of by its holder. */
+  readonly released?: boolean;
+  /** Those who wait are to be told that it was let go, also where that is no grant. */
+  readonly announce?: boolean;
+  /** See `LeaveOptions`. */
+  readonly byServer?: boolean;
+}
+
+/** One place that is held. A class, and no object of closures: every free lock makes one. */
+export class PlaceGrant implements Grant {
+  readonly token: bigint;
+  readonly hold: HoldOnPlace;
+  readonly place: Place;
+  contended: boolean;
+
+  constructor(place: Place, hold: HoldOnPlace, contended: boolean) {
+    this.token = place.token;
+    this.hold = hold;
+    this.place = place;
+    this.contended = contended;
+  }
+
+  get paths(): readonly string[] {
+    return [this.place.path];
+  }
+  get bound(): Grant['bound'] {
+    return this.place.bound;
+  }
+
+  attend(events: PlaceEvents): void {
+    this.place.attend(events);
+  }
+
+  get beside(): Grant['beside'] {
+    const { place } = this;
     // With a number that all have, the new entry would be the last of them and not beside this one.
-    ...(place.entry.sequence !== SEQUENCE_LAST && { beside: (role, data) => place.beside(role, data) }),
-    watchSelf: () => place.watchSelf(),
+    if (place.entry.sequence === SEQUENCE_LAST) return undefined;
+    return (role, data) => place.beside(role, data);
+  }
+
+  watchSelf(): Promise<boolean> {
+    return this.place.watchSelf();
+  }
+
+  leave({ baton, announce = false, released = baton, byServer = false }: GrantLeaveOptions): Promise<void> {
     // Whoever waits for a reader waits for others too: it passes no baton.
-    leave: ({ baton, announce, released = baton, byServer = false }) =>
-      place.leave({ released, baton: announce || (baton && passesBaton(place.entry.role)), byServer }),
-  };
+    const passesOn = announce || (baton && passesBaton(this.place.entry.role));
+    return this.place.leave({ released, baton: passesOn, byServer });
+  }
 }
 
 /** Several places that are held as one: none of them may be lost. */

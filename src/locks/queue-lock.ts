@@ -37,7 +37,8 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
   protected override seen(grant: Grant): Grant {
     const crowded = this.#crowded;
     this.#crowded = grant.contended;
-    return crowded && !grant.contended ? { ...grant, contended: true } : grant;
+    if (crowded) grant.contended = true;
+    return grant;
   }
 
   /** @internal */

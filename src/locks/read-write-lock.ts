@@ -2,7 +2,7 @@ import { isServerError, SessionLostError } from '../protocol/errors.ts';
 import type { Place } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
-import { type Grant, grantOf } from './grant.ts';
+import { type Grant, PlaceGrant } from './grant.ts';
 import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { LockLostError } from './lock-errors.ts';
@@ -171,7 +171,7 @@ export class ReadLock extends QueueLock {
         hold.release();
         throw error;
       }
-      return grantOf(place, hold, false);
+      return new PlaceGrant(place, hold, false);
     } catch (error) {
       void place?.leave().catch(() => {});
       if (error instanceof SessionLostError)

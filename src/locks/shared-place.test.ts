@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryQueues, type MemorySession } from '../testing/memory-queue.ts';
 import { VirtualClock } from '../testing/virtual-clock.ts';
-import { type Grant, grantOf } from './grant.ts';
+import { type Grant, PlaceGrant } from './grant.ts';
 import type { LockContext } from './lock-context.ts';
 import { readMutexOptions, type SharingPolicy } from './mutex-options.ts';
 import { SharedPlace } from './shared-place.ts';
@@ -34,7 +34,7 @@ class Scene {
     const hold = await place.hold();
     const remainingMs = () => this.remainingMs ?? hold.remainingMs();
     const told = { remainingMs, onEnded: hold.onEnded.bind(hold), release: () => hold.release() };
-    const shared = new SharedPlace(context, grantOf(place, told, false), policy, {
+    const shared = new SharedPlace(context, new PlaceGrant(place, told, false), policy, {
       changed: () => void this.changes.push('changed'),
       freed: async ({ baton }) => void this.changes.push(baton ? 'freed, others seen' : 'freed'),
     });

@@ -233,7 +233,7 @@ type LeaveSection = (section: Section, options: { readonly baton: boolean }) => 
 class Section implements Grant, HoldOnPlace {
   readonly section: number;
   readonly watched: boolean;
-  readonly contended = false;
+  contended = false;
   readonly #grant: Grant;
   readonly #leave: LeaveSection;
   #listener: ((error: Error) => void) | undefined;

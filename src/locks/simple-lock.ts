@@ -7,7 +7,7 @@ import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { holdOf } from './contest.ts';
-import { type Grant, grantOf } from './grant.ts';
+import { type Grant, PlaceGrant } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { WrongKindError } from './lock-errors.ts';
@@ -75,9 +75,7 @@ export class SimpleLock extends Lock {
     if (!place) return undefined;
     const taken = place;
     try {
-      const grant = grantOf(taken, await holdOf(taken, giveUp), false);
-      // Others in the folder are other locks: there is no queue, and no baton.
-      return { ...grant, watchSelf: async () => (await taken.watchSelf()) && false };
+      return new LoneGrant(taken, await holdOf(taken, giveUp), false);
     } catch (error) {
       void taken.leave().catch(() => {});
       throw error;
@@ -168,5 +166,13 @@ export class SimpleLock extends Lock {
     const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
     const facts = { queue: this.#queue, entry, token: czxid, session, data, nameIsShared: true };
     return new ZooKeeperPlace(this.context.store, facts);
+  }
+}
+
+/** Others in the folder are other locks: there is no queue, and no baton. */
+class LoneGrant extends PlaceGrant {
+  override async watchSelf(): Promise<boolean> {
+    await super.watchSelf();
+    return false;
   }
 }

@@ -122,10 +122,13 @@ function placeOf({ holding }: LockLease): Place {
 export function grantOfUpgrade(grant: Grant, standing: LockLease): Grant {
   const { hold } = grant;
   let stop = () => {};
-  const { beside: _, ...rest } = grant; // A reader at its spot would be one that waits.
+  // Without `beside`: a reader at its spot would be one that waits.
   return {
-    ...rest,
+    bound: grant.bound,
+    ...(grant.place && { place: grant.place }),
     contended: false,
+    attend: (events) => grant.attend(events),
+    watchSelf: () => grant.watchSelf(),
     token: standing.token,
     paths: [...standing.holding.paths, ...grant.paths],
     hold: {

@@ -108,7 +108,14 @@ function isTied(entry: QueueEntry, other: QueueEntry | undefined): boolean {
 
 /** A random id in the form of a UUID, version 4, as Curator's tools expect it. */
 export function uuidOf(bytes: Uint8Array): string {
-  const hex = Buffer.from(bytes).toString('hex');
-  const variant = ((Number.parseInt(hex[16]!, 16) & 3) | 8).toString(16);
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+  const part = (from: number, to: number) => {
+    let text = '';
+    for (let at = from; at < to; at++) text += HEX[bytes[at]!]!;
+    return text;
+  };
+  const version = HEX[(bytes[6]! & 0x0f) | 0x40]!;
+  const variant = HEX[(bytes[8]! & 0x3f) | 0x80]!;
+  return `${part(0, 4)}-${part(4, 6)}-${version}${part(7, 8)}-${variant}${part(9, 10)}-${part(10, 16)}`;
 }
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));

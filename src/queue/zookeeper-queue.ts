@@ -34,7 +34,9 @@ export class ZooKeeperQueue implements LockQueue {
   }
 
   join(request: JoinRequest): Promise<Joined> {
-    return joinTogether(this.#store, [this], request).then(onlyOf);
+    const { signal } = request;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    return unlessGivenUp(new Entrance(this.#store, [this], request).enterAlone(), signal);
   }
 
   view(options: { readonly signal?: AbortSignal } = {}): Promise<QueueView> {
@@ -126,11 +128,20 @@ export function joinTogether(
 ): Promise<Joined[]> {
   const { signal } = request;
   if (signal?.aborted) return Promise.reject(signal.reason);
-  const entering = new Entrance(store, queues, request).enter();
-  return signal ? unlessGivenUp(entering, signal) : entering;
+  return unlessGivenUp(new Entrance(store, queues, request).enter(), signal);
 }
 
-async function unlessGivenUp(entering: Promise<Joined[]>, signal: AbortSignal): Promise<Joined[]> {
+function unlessGivenUp<T extends Joined | readonly Joined[]>(
+  entering: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  return signal ? orLeave(entering, signal) : entering;
+}
+
+async function orLeave<T extends Joined | readonly Joined[]>(
+  entering: Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
   try {
     return await orAbort(entering, signal);
   } catch (reason) {
@@ -148,6 +159,8 @@ class Entrance {
   readonly #session: Session;
   /** One for each entry, each with an id of its own: where the number sticks, nothing else tells them apart. */
   readonly #prefixes: readonly string[];
+  #foldersMissing = false;
+  #folderAttemptCount = 0;
 
   constructor(store: QueueStore, queues: readonly ZooKeeperQueue[], request: JoinRequest) {
     this.#store = store;
@@ -162,10 +175,28 @@ class Entrance {
     this.#prefixes = prefixes;
   }
 
+  /** As `enter`, for one entry in a folder that is there: most joins by far, and nothing but two answers to wait for. */
+  async enterAlone(): Promise<Joined> {
+    const queue = this.#queues[0]!;
+    if (this.#prefixes.length > 1 || !queue.folderSeen) return onlyOf(await this.enter());
+    let viewing: Promise<QueueView> | undefined;
+    let place: Place | undefined;
+    try {
+      const made = await this.#createGathered(queue, () => {
+        viewing = queue.viewSoon(this.#session);
+      });
+      place = queue.place(made, this.#session, this.#request.data);
+      return { place, others: NOBODY, view: await this.#viewed(queue, viewing!) };
+    } catch (error) {
+      void place?.leave().catch(ignore);
+      const found = await this.#recover(error, undefined);
+      return onlyOf(await (found ? this.#entered(found, this.#viewsSoon()) : this.enter()));
+    }
+  }
+
   async enter(): Promise<Joined[]> {
-    let foldersMissing = false;
-    for (let attempt = 1; ; ) {
-      const folders = foldersMissing ? this.#makeFolders() : undefined;
+    for (;;) {
+      const folders = this.#foldersMissing ? this.#makeFolders() : undefined;
       let views: Promise<QueueView>[] = [];
       const making = this.#create(() => {
         views = this.#viewsSoon();
@@ -173,20 +204,24 @@ class Entrance {
       try {
         return await this.#entered(await making, views);
       } catch (error) {
-        if (isServerError(error, 'no-node')) {
-          for (const queue of this.#queues) queue.folderSeen = false;
-          const fault = await folders;
-          if (fault || attempt++ >= FOLDER_ATTEMPTS_MAX) throw fault ?? error;
-          if (!foldersMissing) await this.#request.beforeFolders?.();
-          foldersMissing = true;
-        } else if (isInterrupted(error)) {
-          const found = await untilWritable(this.#bounds, () => this.#find());
-          if (found) return this.#entered(found, this.#viewsSoon());
-        } else {
-          throw error;
-        }
+        const found = await this.#recover(error, folders);
+        if (found) return this.#entered(found, this.#viewsSoon());
       }
     }
+  }
+
+  /** What is there although it seemed to fail; undefined if it is to be tried again. Throws if there is no use in that. */
+  async #recover(error: unknown, folders: Promise<unknown> | undefined): Promise<Made[] | undefined> {
+    if (isServerError(error, 'no-node')) {
+      for (const queue of this.#queues) queue.folderSeen = false;
+      const fault = await folders;
+      if (fault || ++this.#folderAttemptCount >= FOLDER_ATTEMPTS_MAX) throw fault ?? error;
+      if (!this.#foldersMissing) await this.#request.beforeFolders?.();
+      this.#foldersMissing = true;
+      return undefined;
+    }
+    if (!isInterrupted(error)) throw error;
+    return untilWritable(this.#bounds, () => this.#find());
   }
 
   get #bounds() {
@@ -197,9 +232,13 @@ class Entrance {
   #create(onSent: () => void): Promise<readonly Made[]> {
     const queue = this.#queues[0]!;
     if (this.#prefixes.length > 1 || !queue.folderSeen) return this.#createUngathered(onSent);
+    return this.#createGathered(queue, onSent).then(listOf);
+  }
+
+  #createGathered({ path: folder }: ZooKeeperQueue, onSent: () => void): Promise<Made> {
     const { data } = this.#request;
-    const creation = { folder: queue.path, prefix: this.#prefixes[0]!, data, acl: this.#store.entryAcl };
-    return gatheredWritesOf(this.#store, this.#session).create(creation, onSent).then(listOf);
+    const creation = { folder, prefix: this.#prefixes[0]!, data, acl: this.#store.entryAcl };
+    return gatheredWritesOf(this.#store, this.#session).create(creation, onSent);
   }
 
   async #createUngathered(onSent: () => void): Promise<readonly Made[]> {
@@ -239,13 +278,7 @@ class Entrance {
       for (const [index, viewing] of asked.entries()) {
         const first = index * count;
         const others = count === 1 ? NOBODY : places.slice(first + 1, first + count);
-        let view: QueueView;
-        try {
-          view = await viewing;
-        } catch (error) {
-          if (!isInterrupted(error)) throw error;
-          view = await untilAnswered(() => this.#queues[index]!.look(this.#session));
-        }
+        const view = await this.#viewed(this.#queues[index]!, viewing);
         joined.push({ place: places[first]!, others, view });
       }
       return joined;
@@ -253,6 +286,14 @@ class Entrance {
       for (const place of places) void place.leave().catch(() => {});
       throw error;
     }
+  }
+
+  /** What was asked for with the creation, or asked again if a lost connection left that open. */
+  #viewed(queue: ZooKeeperQueue, viewing: Promise<QueueView>): Promise<QueueView> {
+    return viewing.catch((error) => {
+      if (!isInterrupted(error)) throw error;
+      return untilAnswered(() => queue.look(this.#session));
+    });
   }
 
   /**
@@ -340,6 +381,7 @@ function inQueueOrder(made: readonly Made[], prefixes: readonly string[]): Made[
   });
 }
 
-async function leaveAll(joined: readonly Joined[]): Promise<void> {
-  await Promise.all(joined.flatMap(({ place, others }) => [place, ...others].map((each) => each.leave())));
+async function leaveAll(joined: Joined | readonly Joined[]): Promise<void> {
+  const places = [joined].flat().flatMap(({ place, others }) => [place, ...others]);
+  await Promise.all(places.map((each) => each.leave()));
 }

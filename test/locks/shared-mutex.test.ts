@@ -80,18 +80,21 @@ describe('a cached mutex', () => {
     const roundTrips: number[] = [];
     const onEnd = (message: unknown) => {
       const { lockName, use, roundTrips: count, token } = message as AcquireMessage;
-      if (lockName === 'm' && use === 'mutex' && token !== undefined && count > 1) roundTrips.push(count);
+      if (lockName === 'm' && use === 'mutex' && token !== undefined) roundTrips.push(count);
     };
-    subscribe('holdfast:lock:acquire:end', onEnd);
-    try {
-      for (let round = 0; round < 20; round++) {
-        await kept(lock);
+    for (let round = 0; round < 20; round++) {
+      await kept(lock);
+      subscribe('holdfast:lock:acquire:end', onEnd);
+      try {
         await passThrough(other!);
+      } finally {
+        unsubscribe('holdfast:lock:acquire:end', onEnd);
       }
-    } finally {
-      unsubscribe('holdfast:lock:acquire:end', onEnd);
     }
-    expect(roundTrips).toEqual(Array(20).fill(2));
+    expect(roundTrips).toHaveLength(20);
+    // One, if it had given way before the newcomer's look behind its creation: two requests, and others may come between.
+    expect(roundTrips.filter((count) => count > 2)).toEqual([]);
+    expect(roundTrips).toContain(2);
   });
 
   onEveryLockBackend('is given up at the end of a section, and tasks here go behind', async (workspace) => {
