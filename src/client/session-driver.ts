@@ -69,9 +69,14 @@ export class SessionDriver {
     this.#clock.afterTick(this.#flush);
   }
 
+  /** Sends what was asked for so far, before the end of the tick. */
+  flush(): void {
+    if (this.machine.hasOutput) this.#perform(this.machine.handle(FLUSH, this.#clock.nowMs()));
+  }
+
   readonly #flush = () => {
     this.#flushScheduled = false;
-    this.#perform(this.machine.handle(FLUSH, this.#clock.nowMs()));
+    this.flush();
   };
 
   /** Most inputs only move the next deadline further away; the timer is then left to fire early and look. */

@@ -1,9 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import { runSafely } from '../base/emitter.ts';
+import type { SessionInput } from '../session/session-io.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
 import { abortSafely, type SessionDriver } from './session-driver.ts';
+
+const HOLD_BEGAN: SessionInput = { kind: 'hold-began' };
+const HOLD_ENDED: SessionInput = { kind: 'hold-ended' };
 
 /**
  * One session, from its grant to its loss. Work that must not outlive it is bound to it: by passing it as the
@@ -55,13 +59,15 @@ export class Session {
    * one that the leader confirms, and the hold's signal fires when exclusivity can no longer be promised.
    */
   hold(): Hold {
-    const hold = new Hold(this.#clock, this.#machine, (ended) => {
-      if (this.#holds.delete(ended)) this.#driver.input({ kind: 'hold-ended' });
-    });
+    const hold = new Hold(this.#clock, this.#machine, this.#onRelease);
     this.#holds.add(hold);
-    this.#driver.input({ kind: 'hold-began' });
+    this.#driver.input(HOLD_BEGAN);
     return hold;
   }
+
+  readonly #onRelease = (hold: Hold) => {
+    if (this.#holds.delete(hold)) this.#driver.input(HOLD_ENDED);
+  };
 
   /**
    * Goes on with another server, because of what this one has shown. Requests under way end as with any lost connection.
@@ -69,6 +75,15 @@ export class Session {
    */
   leaveServer(error: Error): void {
     this.#driver.input({ kind: 'server-mistrusted', error });
+  }
+
+  /**
+   * Sends what was asked for so far. All of it would leave at the end of the tick, in one write with what is yet to come;
+   * where that is much, the server can begin with the first part meanwhile.
+   * @internal
+   */
+  flush(): void {
+    this.#driver.flush();
   }
 
   /** @internal */

@@ -11,7 +11,10 @@ import { GatheredWrites } from './gathered-writes.ts';
 /** A client that writes down what it is asked for, and answers when it is told to. */
 class Asked {
   readonly requests: { readonly what: string; readonly answer: Deferred<unknown> }[] = [];
-  readonly writes = new GatheredWrites(this as unknown as ZooKeeper, {} as Session, systemClock);
+  /** How many had been asked for each time that they were to leave at once. */
+  readonly flushed: number[] = [];
+  readonly #session = { flush: () => void this.flushed.push(this.requests.length) } as unknown as Session;
+  readonly writes = new GatheredWrites(this as unknown as ZooKeeper, this.#session, systemClock);
 
   get log(): string[] {
     return this.requests.map(({ what }) => what);
@@ -111,6 +114,35 @@ describe('writes to queues', () => {
       { path: '/f/e-0', czxid: 2n },
       undefined,
     ]);
+  });
+
+  test('that are many do not all wait for the end of the tick', async () => {
+    const asked = new Asked();
+    const foldersOf = (count: number) => Array.from({ length: count }, (_, index) => `/q${index}`);
+    let sentCount = 0;
+    for (const folder of foldersOf(16)) void asked.join(folder, () => sentCount++);
+    expect(asked.flushed).toEqual([1]); // One transaction, on its way while the others are made.
+    expect(sentCount).toBe(16);
+    for (const folder of foldersOf(31).slice(16)) void asked.join(folder);
+    expect(asked.requests).toHaveLength(1);
+    await settle();
+    expect(asked.log.map((text) => text.split(', ').length)).toEqual([16, 15]);
+    expect(asked.flushed).toEqual([1]);
+  });
+
+  test('leave early by halves of what a session has open at once', async () => {
+    const asked = new Asked();
+    const lengths = () => asked.log.map((text) => text.split(', ').length);
+    const deleteMany = (count: number) => {
+      for (let index = 0; index < count; index++) void asked.writes.delete(`/q/e-${index}`);
+    };
+    deleteMany(100);
+    await settle();
+    expect(lengths()).toEqual([16, 16, 16, 24]); // Four under way; the others wait for an answer.
+    for (const index of [0, 1, 2, 3, 4]) await asked.answer(index, []);
+    expect(lengths()).toEqual([16, 16, 16, 24, 28]);
+    deleteMany(100);
+    expect(lengths().slice(5)).toEqual([42, 42]);
   });
 
   test('never make two entries of one queue in one transaction', async () => {

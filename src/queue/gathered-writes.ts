@@ -1,5 +1,4 @@
 import type { Clock } from '../base/clock.ts';
-import { type Deferred, deferred } from '../base/deferred.ts';
 import { Fifo } from '../base/fifo.ts';
 import type { AclEntry } from '../client/acl.ts';
 import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
@@ -11,6 +10,14 @@ import type { QueueStore } from './queue-store.ts';
 /** How many transactions of a session's queues are under way before others are gathered. */
 const UNDER_WAY_MAX = 4;
 const GATHERED_MAX = 64;
+/**
+ * What part of a session's writes leaves before the end of the tick, so that the server does them while this process
+ * makes the others; but no fewer than so many, since each transaction costs a request.
+ */
+const FLIGHT_PART = 0.5;
+const FLIGHT_MIN = 16;
+/** How much of the number of writes that were open at once is still expected one transaction later. */
+const REMEMBERED = 0.98;
 const GATHERED_BYTES_MAX = 128 * 1024;
 
 /** An entry that is there. */
@@ -28,19 +35,91 @@ export interface EntryCreation {
   readonly acl?: readonly AclEntry[] | undefined;
 }
 
-interface Write {
+/** One write, and who is told of its answer. */
+abstract class Write {
   /** The queue's, where it makes an entry. */
-  readonly folder?: string;
-  readonly byteLength: number;
-  readonly settled: Deferred<unknown>;
+  readonly folder: string | undefined = undefined;
+  readonly byteLength: number = 0;
+  readonly promise: Promise<unknown>;
+  resolve!: (value: unknown) => void;
+  reject!: (error: unknown) => void;
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
   /** What it is as a part of a transaction; the first of its results is what it settles with. */
-  operations(): readonly MultiWrite<unknown>[];
+  abstract operations(): readonly MultiWrite<unknown>[];
   /** The same as a request of its own. */
-  ask(): Promise<unknown>;
-  /** Makes of the answer to that what a transaction answers; left out where they are the same. */
-  shape?(answer: never): unknown;
+  abstract ask(zk: ZooKeeper, session: Session): Promise<unknown>;
+  /** Makes of the answer to that what a transaction answers. */
+  shape(answer: unknown): unknown {
+    return answer;
+  }
   /** Called as soon as it has been asked for: what is asked for then is answered after it. */
-  onSent?(): void;
+  sent(): void {}
+}
+
+class Creation extends Write {
+  override readonly folder: string;
+  override readonly byteLength: number;
+  readonly #creation: EntryCreation;
+  readonly #onSent: () => void;
+
+  constructor(creation: EntryCreation, onSent: () => void) {
+    super();
+    this.folder = creation.folder;
+    this.byteLength = creation.data.length;
+    this.#creation = creation;
+    this.#onSent = onSent;
+  }
+
+  operations(): readonly MultiWrite<unknown>[] {
+    const { prefix, data, acl } = this.#creation;
+    return [ops.create(prefix, data, { mode: 'ephemeral-sequential', acl })];
+  }
+  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    const { prefix, data, acl } = this.#creation;
+    return zk.create(prefix, data, { mode: 'ephemeral-sequential', acl, session });
+  }
+  override shape({ path, stat }: Awaited<ReturnType<ZooKeeper['create']>>): Made {
+    return { path, czxid: stat.czxid };
+  }
+  override sent(): void {
+    this.#onSent();
+  }
+}
+
+class Deletion extends Write {
+  readonly #path: string;
+
+  constructor(path: string) {
+    super();
+    this.#path = path;
+  }
+
+  operations(): readonly MultiWrite<unknown>[] {
+    return [ops.delete(this.#path)];
+  }
+  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    return zk.delete(this.#path, { session });
+  }
+}
+
+class Transaction extends Write {
+  readonly operations: () => readonly MultiWrite<unknown>[];
+
+  constructor(operations: () => readonly MultiWrite<unknown>[]) {
+    super();
+    this.operations = operations;
+  }
+
+  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    return zk.multi(this.operations(), { session });
+  }
 }
 
 /**
@@ -64,6 +143,10 @@ export class GatheredWrites {
   readonly #apart: Write[] = [];
   readonly #afterwards: (() => void)[] = [];
   #underWayCount = 0;
+  /** Writes in what is under way. */
+  #openCount = 0;
+  /** The most that waited or were under way at once, lately. */
+  #openCountMax = 0;
   #pumpingSoon = false;
   #pumping = false;
 
@@ -74,26 +157,11 @@ export class GatheredWrites {
   }
 
   /** Makes an entry in a folder that was there. `onSent` may be called twice. */
-  create({ folder, prefix, data, acl }: EntryCreation, onSent: () => void): Promise<Made> {
-    const options = { mode: 'ephemeral-sequential', acl, session: this.#session } as const;
-    const settled = deferred<Made>();
-    const write: Write = {
-      folder,
-      byteLength: data.length,
-      settled: settled as Deferred<unknown>,
-      operations: () => [ops.create(prefix, data, options)],
-      ask: () => this.#zk.create(prefix, data, options),
-      shape: madeOf,
-      onSent,
-    };
-    if (this.#folders.has(folder)) {
-      this.#apart.push(write);
-    } else {
-      this.#folders.add(folder);
-      this.#waiting.push(write);
-    }
-    this.#pumpSoon();
-    return settled.promise;
+  create(creation: EntryCreation, onSent: () => void): Promise<Made> {
+    const write = new Creation(creation, onSent);
+    const isApart = this.#folders.has(write.folder);
+    this.#folders.add(write.folder);
+    return this.#wait(write, isApart ? this.#apart : this.#waiting) as Promise<Made>;
   }
 
   /** Calls `run` at the end of the tick, behind all that it sends. */
@@ -103,28 +171,34 @@ export class GatheredWrites {
   }
 
   delete(path: string): Promise<void> {
-    return this.#write(
-      () => [ops.delete(path)],
-      () => this.#zk.delete(path, { session: this.#session }),
-    );
+    return this.#wait(new Deletion(path)) as Promise<void>;
   }
 
   /** Does all of it in one step. What it is to be is asked for when it leaves, and again if it has to leave again. */
-  multi(operations: Write['operations']): Promise<void> {
-    return this.#write(operations, () => this.#zk.multi(operations(), { session: this.#session }));
+  multi(operations: Transaction['operations']): Promise<void> {
+    return this.#wait(new Transaction(operations)) as Promise<void>;
   }
 
-  #write(operations: Write['operations'], ask: Write['ask']): Promise<void> {
-    const settled = deferred<unknown>();
-    this.#waiting.push({ byteLength: 0, settled, operations, ask });
+  #wait(write: Write, where: { push(write: Write): unknown } = this.#waiting): Promise<unknown> {
+    where.push(write);
     this.#pumpSoon();
-    return settled.promise as Promise<void>;
+    return write.promise;
   }
 
   #pumpSoon(): void {
-    if (this.#pumpingSoon || this.#pumping) return;
+    if (this.#pumping) return;
+    if (this.#waiting.length >= this.#flightLength && this.#underWayCount < UNDER_WAY_MAX) {
+      this.#pump();
+      this.#session.flush();
+      return;
+    }
+    if (this.#pumpingSoon) return;
     this.#pumpingSoon = true;
     this.#clock.endOfTick(this.#pumpAtEnd);
+  }
+
+  get #flightLength(): number {
+    return Math.max(FLIGHT_MIN, FLIGHT_PART * this.#openCountMax);
   }
 
   readonly #pumpAtEnd = () => {
@@ -137,7 +211,7 @@ export class GatheredWrites {
     this.#pumping = true;
     do {
       while (this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0) this.#send(this.#gather());
-      for (const write of taken(this.#apart)) void this.#alone(write);
+      for (const write of taken(this.#apart)) this.#ask(write, nothing);
       for (const run of taken(this.#afterwards)) run();
     } while (this.#hasWork);
     this.#pumping = false;
@@ -150,11 +224,17 @@ export class GatheredWrites {
 
   #send(writes: readonly Write[]): void {
     this.#underWayCount++;
-    void (writes.length === 1 ? this.#alone(writes[0]!) : this.#together(writes)).then(() => {
+    this.#openCount += writes.length;
+    const openCount = this.#openCount + this.#waiting.length;
+    this.#openCountMax = Math.max(openCount, REMEMBERED * this.#openCountMax);
+    const answered = () => {
       this.#underWayCount--;
+      this.#openCount -= writes.length;
       for (const { folder } of writes) if (folder !== undefined) this.#folders.delete(folder);
       this.#pump();
-    });
+    };
+    if (writes.length === 1) this.#ask(writes[0]!, answered);
+    else void this.#together(writes).then(answered);
   }
 
   /** The first of those that wait, and as many after it as may go with it. */
@@ -174,49 +254,51 @@ export class GatheredWrites {
     return writes;
   }
 
-  /** Resolves when it is settled, either way. */
-  #alone(write: Write): Promise<void> {
-    const { settled } = write;
+  /** Calls `answered` when it is settled, either way; never before this returns. */
+  #ask(write: Write, answered: () => void): void {
+    let asking: Promise<unknown>;
     try {
-      const asking = write.ask();
-      write.onSent?.();
-      return asking.then(
-        (answer) => settled.resolve(write.shape ? write.shape(answer as never) : answer),
-        (error) => settled.reject(error),
-      );
+      asking = write.ask(this.#zk, this.#session);
+      write.sent();
     } catch (error) {
-      settled.reject(error);
-      return Promise.resolve();
+      asking = Promise.reject(error);
     }
+    asking.then(
+      (answer) => {
+        write.resolve(write.shape(answer as never));
+        answered();
+      },
+      (error) => {
+        write.reject(error);
+        answered();
+      },
+    );
   }
 
   async #together(writes: readonly Write[]): Promise<void> {
     try {
       const parts = writes.map((write) => write.operations());
       const answering = this.#zk.multi(parts.flat(), { session: this.#session });
-      for (const write of writes) write.onSent?.();
+      for (const write of writes) write.sent();
       const results = await answering;
       let at = 0;
-      for (const [index, { settled }] of writes.entries()) {
-        settled.resolve(results[at]);
+      for (let index = 0; index < writes.length; index++) {
+        writes[index]!.resolve(results[at]);
         at += parts[index]!.length;
       }
     } catch (error) {
-      if (error instanceof MultiError) await Promise.all(writes.map((write) => this.#alone(write)));
-      else for (const { settled } of writes) settled.reject(error);
+      if (!(error instanceof MultiError)) for (const write of writes) write.reject(error);
+      else await Promise.all(writes.map((write) => new Promise<void>((done) => this.#ask(write, done))));
     }
   }
 }
 
 const NOTHING: readonly never[] = [];
+const nothing = () => {};
 
 /** What is in it, which is empty then. */
 function taken<T>(list: T[]): readonly T[] {
   return list.length === 0 ? NOTHING : list.splice(0);
-}
-
-function madeOf({ path, stat }: { readonly path: string; readonly stat: { readonly czxid: bigint } }): Made {
-  return { path, czxid: stat.czxid };
 }
 
 const bySession = new WeakMap<Session, GatheredWrites>();
