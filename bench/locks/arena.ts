@@ -1,5 +1,5 @@
 import { FaultProxy } from 'holdfast/testing';
-import type { Contestant, Program, ServerKind } from './contestants.ts';
+import type { Contestant, ServerKind } from './contestants.ts';
 import { CountingProxy } from './counting-proxy.ts';
 import { Peer } from './peer.ts';
 import type { Programs } from './programs.ts';
@@ -31,9 +31,7 @@ export class Arena implements AsyncDisposable {
   /** Processes of its own for this contestant, the same each time; anew for one that was ended. */
   async peers(contestant: Contestant, count = 1): Promise<Peer[]> {
     const { address } = this.server(contestant);
-    return Promise.all(
-      Array.from({ length: count }, (_, index) => this.#peer(contestant.program, address, index)),
-    );
+    return Promise.all(Array.from({ length: count }, (_, index) => this.#peer(contestant, address, index)));
   }
 
   /** A process whose traffic is counted, and what counts it. */
@@ -42,7 +40,7 @@ export class Arena implements AsyncDisposable {
     const starting = this.#counting.get(kind) ?? CountingProxy.start(kind, address);
     this.#counting.set(kind, starting);
     const proxy = await starting;
-    return { peer: await this.#peer(contestant.program, proxy.address, 0), proxy };
+    return { peer: await this.#peer(contestant, proxy.address), proxy };
   }
 
   /** A process that is so far away from its server. */
@@ -53,11 +51,18 @@ export class Arena implements AsyncDisposable {
     this.#delaying.set(kind, starting);
     const proxy = await starting;
     proxy.delay({ toServerMs: roundTripMs / 2, toClientMs: roundTripMs / 2 });
-    return this.#peer(contestant.program, proxy.connectString, 0);
+    return this.#peer(contestant, proxy.connectString);
+  }
+
+  /** The next that is asked for is a new process. */
+  async endPeers(): Promise<void> {
+    const peers = [...this.#peers.values()];
+    this.#peers.clear();
+    await Promise.all(peers.map((peer) => peer.stop()));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#peers.values()].map((peer) => peer.stop()));
+    await this.endPeers();
     for (const starting of [...this.#counting.values(), ...this.#delaying.values()]) {
       const proxy = await starting;
       await proxy[Symbol.asyncDispose]();
@@ -65,11 +70,11 @@ export class Arena implements AsyncDisposable {
     await stopServers(this.#servers);
   }
 
-  async #peer(program: Program, address: string, index: number): Promise<Peer> {
-    const key = `${program} ${address} ${index}`;
+  async #peer(contestant: Contestant, address: string, index = 0): Promise<Peer> {
+    const key = `${contestant.id} ${address} ${index}`;
     const present = this.#peers.get(key);
     if (present && !present.ended) return present;
-    const peer = await Peer.start(this.#programs.command(program, address));
+    const peer = await Peer.start(this.#programs.command(contestant, address));
     this.#peers.set(key, peer);
     return peer;
   }

@@ -20,6 +20,8 @@ export interface Contestant {
   readonly program: Program;
   /** What it takes where a mutex is asked for. */
   readonly mutex: LockKind;
+  /** What its program is started with besides the servers. */
+  readonly flags?: readonly string[];
   /** No lock that anyone could use, but what there is to reach: in the scenario's own table only. */
   readonly isBound?: true;
   /** Why it does not take part in this one; undefined if it does, and nothing if nobody would ask. */
@@ -87,6 +89,15 @@ export const CONTESTANTS: readonly Contestant[] = [
     program: 'holdfast',
     mutex: 'mutex',
     absence: notInHerd(notCached(standsAlone)),
+  },
+  {
+    id: 'holdfast-polling',
+    title: 'Holdfast, busy polling',
+    server: 'zookeeper',
+    program: 'holdfast',
+    flags: ['--busy-poll'],
+    mutex: 'mutex',
+    absence: soloOnly,
   },
   {
     id: 'holdfast-simple',

@@ -1,4 +1,4 @@
-// Cycles per second, in rounds in which everybody has a turn at everything; then, untimed, what goes over the wire.
+// Cycles per second, scenario by scenario, in rounds in which everybody has a turn; then, untimed, what goes over the wire.
 import { percentile } from '../../src/cli/bench/measurement.ts';
 import { cpuMsOf } from '../server/systems.ts';
 import { ascending } from '../statistics.ts';
@@ -15,9 +15,6 @@ import {
   surroundings,
 } from './results.ts';
 import type { RateScenario } from './scenarios.ts';
-
-/** Of each process: by then neither one of Node nor one of Java gets much faster at it any more. */
-const WARM_UP_CYCLES = 3_000;
 
 interface Slice extends Measured {
   readonly clientCpuMs: number;
@@ -38,35 +35,47 @@ export async function measureRates(
   contestants: readonly Contestant[],
   plan: Plan,
 ): Promise<RateResult[]> {
-  const contests = scenarios.map((scenario) => contestOf(scenario, contestants));
+  const results: RateResult[] = [];
+  for (const scenario of scenarios) {
+    const contest = contestOf(scenario, contestants);
+    if (plan.processesAnew) await arena.endPeers();
+    await timeCycles(arena, contest, plan);
+    if (scenario.processes === 1 && scenario.place === 'standalone')
+      await countRequests(arena, contest, plan);
+    results.push(resultOf(contest, plan));
+  }
+  return results;
+}
+
+async function timeCycles(arena: Arena, contest: Contest, plan: Plan): Promise<void> {
+  const { scenario } = contest;
+  // All at once, since starting one of them takes longer than a round; who cannot be started is told below.
+  await Promise.allSettled([...contest.slices.keys()].map((each) => arena.peers(each, scenario.processes)));
   for (let round = 0; round <= plan.rounds; round++) {
-    for (const [position, contest] of contests.entries()) {
-      plan.tell(`round ${round} of ${plan.rounds}: ${contest.scenario.title}`);
-      const present = [...contest.slices.keys()];
-      for (const index of present.keys()) {
-        // Nobody always goes first, nor always behind the same one.
-        const contestant = present[(index + round + position) % present.length]!;
-        await takingPart(contest, contestant, async () => {
-          if (round === 0) return warmUp(arena, contest.scenario, contestant, plan);
-          contest.slices.get(contestant)!.push(await measureSlice(arena, contest.scenario, contestant, plan));
-        });
-      }
+    plan.tell(`${scenario.title}: ${round === 0 ? 'warming up' : `round ${round} of ${plan.rounds}`}`);
+    const present = [...contest.slices.keys()];
+    for (const index of present.keys()) {
+      // Nobody always goes first.
+      const contestant = present[(index + round) % present.length]!;
+      await takingPart(contest, contestant, async () => {
+        if (round === 0) return warmUp(arena, scenario, contestant, plan);
+        contest.slices.get(contestant)!.push(await measureSlice(arena, scenario, contestant, plan));
+      });
     }
   }
-  for (const contest of contests) {
-    if (contest.scenario.processes > 1 || contest.scenario.place === 'ensemble') continue;
-    for (const contestant of contest.slices.keys()) {
-      plan.tell(`counting requests: ${contest.scenario.title}`);
-      try {
-        const traffic = await countTraffic(arena, contest.scenario, contestant, plan);
-        if (traffic) contest.traffic.set(contestant, traffic);
-      } catch (error) {
-        // What was timed stands; there is a dash for what was not counted.
-        plan.tell(`not counted: ${contestant.title}: ${(error as Error).message}`);
-      }
+}
+
+async function countRequests(arena: Arena, contest: Contest, plan: Plan): Promise<void> {
+  for (const contestant of contest.slices.keys()) {
+    plan.tell(`${contest.scenario.title}: counting requests`);
+    try {
+      const traffic = await countTraffic(arena, contest.scenario, contestant, plan);
+      if (traffic) contest.traffic.set(contestant, traffic);
+    } catch (error) {
+      // What was timed stands; there is a dash for what was not counted.
+      plan.tell(`not counted: ${contestant.title}: ${(error as Error).message}`);
     }
   }
-  return contests.map((contest) => resultOf(contest, plan));
 }
 
 function contestOf(scenario: RateScenario, contestants: readonly Contestant[]): Contest {
@@ -103,7 +112,7 @@ async function warmUp(
   let cycles = 0;
   for (
     let slice = 0;
-    slice < processes * plan.warmUpSlicesMax && cycles < processes * WARM_UP_CYCLES;
+    slice < processes * plan.warmUpSlicesMax && cycles < processes * plan.warmUpCycles;
     slice++
   )
     cycles += (await measureSlice(arena, scenario, contestant, plan)).cycles;

@@ -1,10 +1,17 @@
-/** How much of everything: a full run takes at most fifteen minutes, a quick one two or three. */
+/** How much of everything: a full run takes a quarter of an hour, a quick one two or three minutes. */
 export interface Plan {
   readonly quick: boolean;
   /** Counted ones; a warm-up goes before them. */
   readonly rounds: number;
   readonly sliceMs: number;
-  /** At most so many go before the first round, for each. */
+  /**
+   * Whether each scenario has processes of its own. Otherwise a compiler would have seen what the scenarios before it do,
+   * and have made code for that: what is measured would depend on what was measured before.
+   */
+  readonly processesAnew: boolean;
+  /** Of each process, before the first round: by then neither one of Node nor one of Java gets much faster any more. */
+  readonly warmUpCycles: number;
+  /** But no more of these, for each. */
   readonly warmUpSlicesMax: number;
   readonly countedSliceMs: number;
   /** Who takes longer for one slice is ended. */
@@ -27,6 +34,8 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         quick,
         rounds: 2,
         sliceMs: 150,
+        processesAnew: false, // Starting them takes longer than all that is measured.
+        warmUpCycles: 3_000,
         warmUpSlicesMax: 4,
         countedSliceMs: 100,
         withinMs: 20_000,
@@ -39,9 +48,11 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
       }
     : {
         quick,
-        rounds: 5,
-        sliceMs: 500,
-        warmUpSlicesMax: 6,
+        rounds: 7,
+        sliceMs: 400,
+        processesAnew: true,
+        warmUpCycles: 15_000,
+        warmUpSlicesMax: 15,
         countedSliceMs: 300,
         withinMs: 30_000,
         samples: 25,

@@ -55,7 +55,7 @@ export class Programs implements Disposable {
   }
 
   /** The command of a peer that uses the servers at `address`. */
-  command(program: Program, address: string): [string, ...string[]] {
+  command({ program, flags = [] }: Contestant, address: string): [string, ...string[]] {
     switch (program) {
       case 'curator': {
         const classPath = [this.#classFolder, ...JARS].join(':');
@@ -71,6 +71,7 @@ export class Programs implements Disposable {
           import.meta.resolve('tsx'),
           file(`${program}.ts`),
           address,
+          ...flags,
         ];
     }
   }

@@ -10,12 +10,13 @@ import {
   type TakeLock,
 } from './serve-orders.ts';
 
-const [, , servers] = process.argv as string[] as [string, string, string];
+const [, , servers, flag] = process.argv as string[] as [string, string, string, string?];
+const polling = flag === '--busy-poll' ? { busyPollMs: 1 } : {};
 
 const driver: LockDriver = {
   async open({ apart } = { apart: false }): Promise<LockSession> {
     const neighbours = apart ? { neighbours: new Neighbours() } : {};
-    const holdfast = await connect({ servers, sessionTimeoutMs: 30_000, ...neighbours });
+    const holdfast = await connect({ servers, sessionTimeoutMs: 30_000, ...polling, ...neighbours });
     let tasks = 0;
     return {
       lock: (kind, name) => {
