@@ -42,7 +42,7 @@ class TickEnd {
   #await(): void {
     if (this.#awaited) return;
     this.#awaited = true;
-    queueMicrotask(this.#reach);
+    void SETTLED.then(this.#reach); // As `queueMicrotask`, which makes an asynchronous resource of each.
   }
 
   readonly #reach = () => process.nextTick(this.#come);
@@ -74,6 +74,7 @@ function runAll(runs: readonly (() => void)[]): void {
   }
 }
 
+const SETTLED = Promise.resolve();
 const tickEnd = new TickEnd();
 
 /** The machine's monotonic clock and Node's timers. */

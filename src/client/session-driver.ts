@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts';
 import type { AuthInfo, ServerAddress, SessionEffect, SessionInput } from '../session/session-io.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
+import { BusyPoll } from './busy-poll.ts';
 import type { PendingRequest } from './pending-request.ts';
 import type { Link, Transport } from './transport.ts';
 
@@ -29,6 +30,7 @@ export class SessionDriver {
   readonly #clock: Clock;
   readonly #events: DriverEvents;
   readonly #log: Log;
+  readonly #busyPoll: BusyPoll;
   #link: Link | undefined;
   #timer: { readonly atMs: number; readonly cancel: Cancel } | undefined;
   #flushScheduled = false;
@@ -40,6 +42,7 @@ export class SessionDriver {
       readonly clock: Clock;
       readonly events: DriverEvents;
       readonly log: Log;
+      readonly busyPollMs: number;
     },
   ) {
     this.machine = machine;
@@ -47,6 +50,7 @@ export class SessionDriver {
     this.#clock = options.clock;
     this.#events = options.events;
     this.#log = options.log;
+    this.#busyPoll = new BusyPoll(options.clock, options.busyPollMs, () => machine.pendingCount > 0);
   }
 
   /** Takes a request on. Throws `RangeError`, and takes nothing on, if it is longer than a server accepts. */
@@ -112,6 +116,7 @@ export class SessionDriver {
           break;
         case 'send':
           this.#link?.write(effect.bytes);
+          this.#busyPoll.sent();
           break;
         case 'dial':
           this.#dial(effect.server);

@@ -134,8 +134,8 @@ export class SessionKeeper {
       askForMultiRead: (server, connection) => void this.#askForMultiRead(driver, server, connection),
       attemptFailed: (server, error) => this.#attemptFailed(server, error),
     };
-    const { clock, log, transport } = config;
-    const driver = new SessionDriver(machine, { transport, clock, events, log });
+    const { clock, log, transport, busyPollMs } = config;
+    const driver = new SessionDriver(machine, { transport, clock, events, log, busyPollMs });
     const session = new Session(driver, clock, (error) => this.listenerFailed(error));
     this.#driver = driver;
     this.#session = session;

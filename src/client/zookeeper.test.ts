@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { seededRandom } from '../base/random.ts';
 import { FrameDecoder } from '../protocol/frame-decoder.ts';
 import { Connect, Connected } from '../protocol/handshake.ts';
@@ -103,6 +103,22 @@ describe('a client under a virtual clock', () => {
     await clock.advance(0);
     await Promise.all([...direct, ...chained]);
     expect(server.writes).toHaveLength(1);
+  });
+
+  test.each([
+    { busyPollMs: 0, isPolled: false },
+    { busyPollMs: 1, isPolled: true },
+  ])('takes turns of the event loop until it is answered only if told to ($busyPollMs ms)', async (given) => {
+    const { clock, zk } = open({ busyPollMs: given.busyPollMs });
+    await clock.advance(1);
+    const turns = vi.spyOn(clock, 'afterInput');
+    const asked = zk.exists('/a');
+    await clock.advance(1);
+    await asked;
+    expect(turns.mock.calls.length > 0).toBe(given.isPolled);
+    turns.mockClear();
+    await clock.advance(10);
+    expect(turns).not.toHaveBeenCalled();
   });
 
   test('does not hear a connection that it has given up', async () => {
@@ -285,6 +301,12 @@ describe('bad input throws before anything is sent', () => {
       () => ZooKeeper.open('a', { sessionTimeoutMs: 0 }),
       RangeError,
       'sessionTimeoutMs: 0',
+    ],
+    [
+      'a negative time to poll',
+      () => ZooKeeper.open('a', { busyPollMs: -1 }),
+      RangeError,
+      'busyPollMs: -1 given; an integer from 0 to 1000 is needed',
     ],
     [
       'an unknown heartbeat',
