@@ -16,6 +16,9 @@ import {
 } from './results.ts';
 import type { RateScenario } from './scenarios.ts';
 
+/** Several processes share the cycles of a slice; to warm up all of them as well as one would take most of the run. */
+const WARM_UP_SHARES_MAX = 3;
+
 interface Slice extends Measured {
   readonly clientCpuMs: number;
   readonly serverCpuMs: number;
@@ -51,8 +54,9 @@ async function timeCycles(arena: Arena, contest: Contest, plan: Plan): Promise<v
   const { scenario } = contest;
   // All at once, since starting one of them takes longer than a round; who cannot be started is told below.
   await Promise.allSettled([...contest.slices.keys()].map((each) => arena.peers(each, scenario.processes)));
-  for (let round = 0; round <= plan.rounds; round++) {
-    plan.tell(`${scenario.title}: ${round === 0 ? 'warming up' : `round ${round} of ${plan.rounds}`}`);
+  const rounds = plan.rounds * (scenario.roundsFactor ?? 1);
+  for (let round = 0; round <= rounds; round++) {
+    plan.tell(`${scenario.title}: ${round === 0 ? 'warming up' : `round ${round} of ${rounds}`}`);
     const present = [...contest.slices.keys()];
     for (const index of present.keys()) {
       // Nobody always goes first.
@@ -109,12 +113,9 @@ async function warmUp(
   plan: Plan,
 ): Promise<void> {
   const { processes } = scenario;
+  const slicesMax = Math.min(processes, WARM_UP_SHARES_MAX) * plan.warmUpSlicesMax;
   let cycles = 0;
-  for (
-    let slice = 0;
-    slice < processes * plan.warmUpSlicesMax && cycles < processes * plan.warmUpCycles;
-    slice++
-  )
+  for (let slice = 0; slice < slicesMax && cycles < processes * plan.warmUpCycles; slice++)
     cycles += (await measureSlice(arena, scenario, contestant, plan)).cycles;
 }
 

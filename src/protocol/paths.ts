@@ -10,6 +10,7 @@ export function pathFault(path: string): string | undefined {
   let elementStart = 1;
   for (let index = 1; index <= path.length; index++) {
     const unit = index === path.length ? 0x2f : path.charCodeAt(index);
+    if (unit > 0x2f && unit < 0x7f) continue; // Nearly all there are.
     if (unit === 0x2f) {
       const length = index - elementStart;
       if (length === 0) return `it has an empty element at ${elementStart}`;

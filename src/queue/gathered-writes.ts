@@ -1,11 +1,17 @@
 import type { Clock } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
-import type { AclEntry } from '../client/acl.ts';
-import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { MultiError } from '../protocol/errors.ts';
 import type { QueueStore } from './queue-store.ts';
+import {
+  EntryCreation,
+  EntryDeletion,
+  type EntryFacts,
+  type Made,
+  QueueTransaction,
+  type QueueWrite,
+} from './queue-write.ts';
 
 /** How many transactions of a session's queues are under way before others are gathered. */
 const UNDER_WAY_MAX = 4;
@@ -19,108 +25,6 @@ const FLIGHT_MIN = 16;
 /** How much of the number of writes that were open at once is still expected one transaction later. */
 const REMEMBERED = 0.98;
 const GATHERED_BYTES_MAX = 128 * 1024;
-
-/** An entry that is there. */
-export interface Made {
-  readonly path: string;
-  readonly czxid: bigint;
-}
-
-/** What makes an entry. */
-export interface EntryCreation {
-  /** The queue's. */
-  readonly folder: string;
-  readonly prefix: string;
-  readonly data: string;
-  readonly acl?: readonly AclEntry[] | undefined;
-}
-
-/** One write, and who is told of its answer. */
-abstract class Write {
-  /** The queue's, where it makes an entry. */
-  readonly folder: string | undefined = undefined;
-  readonly byteLength: number = 0;
-  readonly promise: Promise<unknown>;
-  resolve!: (value: unknown) => void;
-  reject!: (error: unknown) => void;
-
-  constructor() {
-    this.promise = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  }
-
-  /** What it is as a part of a transaction; the first of its results is what it settles with. */
-  abstract operations(): readonly MultiWrite<unknown>[];
-  /** The same as a request of its own. */
-  abstract ask(zk: ZooKeeper, session: Session): Promise<unknown>;
-  /** Makes of the answer to that what a transaction answers. */
-  shape(answer: unknown): unknown {
-    return answer;
-  }
-  /** Called as soon as it has been asked for: what is asked for then is answered after it. */
-  sent(): void {}
-}
-
-class Creation extends Write {
-  override readonly folder: string;
-  override readonly byteLength: number;
-  readonly #creation: EntryCreation;
-  readonly #onSent: () => void;
-
-  constructor(creation: EntryCreation, onSent: () => void) {
-    super();
-    this.folder = creation.folder;
-    this.byteLength = creation.data.length;
-    this.#creation = creation;
-    this.#onSent = onSent;
-  }
-
-  operations(): readonly MultiWrite<unknown>[] {
-    const { prefix, data, acl } = this.#creation;
-    return [ops.create(prefix, data, { mode: 'ephemeral-sequential', acl })];
-  }
-  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
-    const { prefix, data, acl } = this.#creation;
-    return zk.create(prefix, data, { mode: 'ephemeral-sequential', acl, session });
-  }
-  override shape({ path, stat }: Awaited<ReturnType<ZooKeeper['create']>>): Made {
-    return { path, czxid: stat.czxid };
-  }
-  override sent(): void {
-    this.#onSent();
-  }
-}
-
-class Deletion extends Write {
-  readonly #path: string;
-
-  constructor(path: string) {
-    super();
-    this.#path = path;
-  }
-
-  operations(): readonly MultiWrite<unknown>[] {
-    return [ops.delete(this.#path)];
-  }
-  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
-    return zk.delete(this.#path, { session });
-  }
-}
-
-class Transaction extends Write {
-  readonly operations: () => readonly MultiWrite<unknown>[];
-
-  constructor(operations: () => readonly MultiWrite<unknown>[]) {
-    super();
-    this.operations = operations;
-  }
-
-  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
-    return zk.multi(this.operations(), { session });
-  }
-}
 
 /**
  * What one session writes to its queues, where each write is independent of the others.
@@ -136,11 +40,11 @@ export class GatheredWrites {
   readonly #zk: ZooKeeper;
   readonly #session: Session;
   readonly #clock: Clock;
-  readonly #waiting = new Fifo<Write>();
+  readonly #waiting = new Fifo<QueueWrite>();
   /** Of the creations that wait or are under way. */
   readonly #folders = new Set<string>();
   /** Those that go for themselves. */
-  readonly #apart: Write[] = [];
+  readonly #apart: QueueWrite[] = [];
   readonly #afterwards: (() => void)[] = [];
   #underWayCount = 0;
   /** Writes in what is under way. */
@@ -157,8 +61,8 @@ export class GatheredWrites {
   }
 
   /** Makes an entry in a folder that was there. `onSent` may be called twice. */
-  create(creation: EntryCreation, onSent: () => void): Promise<Made> {
-    const write = new Creation(creation, onSent);
+  create(entry: EntryFacts, onSent: () => void): Promise<Made> {
+    const write = new EntryCreation(entry, onSent);
     const isApart = this.#folders.has(write.folder);
     this.#folders.add(write.folder);
     return this.#wait(write, isApart ? this.#apart : this.#waiting) as Promise<Made>;
@@ -171,15 +75,15 @@ export class GatheredWrites {
   }
 
   delete(path: string): Promise<void> {
-    return this.#wait(new Deletion(path)) as Promise<void>;
+    return this.#wait(new EntryDeletion(path)) as Promise<void>;
   }
 
   /** Does all of it in one step. What it is to be is asked for when it leaves, and again if it has to leave again. */
-  multi(operations: Transaction['operations']): Promise<void> {
-    return this.#wait(new Transaction(operations)) as Promise<void>;
+  multi(operations: QueueTransaction['operations']): Promise<void> {
+    return this.#wait(new QueueTransaction(operations)) as Promise<void>;
   }
 
-  #wait(write: Write, where: { push(write: Write): unknown } = this.#waiting): Promise<unknown> {
+  #wait(write: QueueWrite, where: { push(write: QueueWrite): unknown } = this.#waiting): Promise<unknown> {
     where.push(write);
     this.#pumpSoon();
     return write.promise;
@@ -222,7 +126,7 @@ export class GatheredWrites {
     return this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0;
   }
 
-  #send(writes: readonly Write[]): void {
+  #send(writes: readonly QueueWrite[]): void {
     this.#underWayCount++;
     this.#openCount += writes.length;
     const openCount = this.#openCount + this.#waiting.length;
@@ -238,8 +142,8 @@ export class GatheredWrites {
   }
 
   /** The first of those that wait, and as many after it as may go with it. */
-  #gather(): Write[] {
-    const writes: Write[] = [];
+  #gather(): QueueWrite[] {
+    const writes: QueueWrite[] = [];
     let bytes = 0;
     for (
       let next = this.#waiting.first();
@@ -255,7 +159,7 @@ export class GatheredWrites {
   }
 
   /** Calls `answered` when it is settled, either way; never before this returns. */
-  #ask(write: Write, answered: () => void): void {
+  #ask(write: QueueWrite, answered: () => void): void {
     let asking: Promise<unknown>;
     try {
       asking = write.ask(this.#zk, this.#session);
@@ -275,7 +179,7 @@ export class GatheredWrites {
     );
   }
 
-  async #together(writes: readonly Write[]): Promise<void> {
+  async #together(writes: readonly QueueWrite[]): Promise<void> {
     try {
       const parts = writes.map((write) => write.operations());
       const answering = this.#zk.multi(parts.flat(), { session: this.#session });

@@ -3,9 +3,10 @@ import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import { isServerError } from '../protocol/errors.ts';
 import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
-import { gatheredWritesOf, type Made } from './gathered-writes.ts';
+import { gatheredWritesOf } from './gathered-writes.ts';
 import type { Joined, JoinRequest, LockQueue, Place, QueueEntry, QueueView } from './lock-queue.ts';
 import type { QueueStore } from './queue-store.ts';
+import type { Made } from './queue-write.ts';
 import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
@@ -90,6 +91,7 @@ export class ZooKeeperQueue implements LockQueue {
       if (entry) entries.push(entry);
       else foreign.push(name);
     }
+    if (entries.length < 2) return { entries, foreign };
     entries.sort(inOrder);
     const unordered = tied(entries);
     return unordered.length === 0 ? { entries, foreign } : this.#order(entries, unordered, foreign, session);

@@ -1,0 +1,107 @@
+import type { AclEntry } from '../client/acl.ts';
+import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
+import type { Session } from '../client/session.ts';
+import type { ZooKeeper } from '../client/zookeeper.ts';
+
+/** An entry that is there. */
+export interface Made {
+  readonly path: string;
+  readonly czxid: bigint;
+}
+
+/** What an entry is made of. */
+export interface EntryFacts {
+  /** The queue's. */
+  readonly folder: string;
+  readonly prefix: string;
+  readonly data: string;
+  readonly acl?: readonly AclEntry[] | undefined;
+}
+
+/** One write to a queue, and who is told of its answer. */
+export abstract class QueueWrite {
+  /** The queue's, where it makes an entry. */
+  readonly folder: string | undefined = undefined;
+  readonly byteLength: number = 0;
+  readonly promise: Promise<unknown>;
+  resolve!: (value: unknown) => void;
+  reject!: (error: unknown) => void;
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  /** What it is as a part of a transaction; the first of its results is what it settles with. */
+  abstract operations(): readonly MultiWrite<unknown>[];
+  /** The same as a request of its own. */
+  abstract ask(zk: ZooKeeper, session: Session): Promise<unknown>;
+  /** Makes of the answer to that what a transaction answers. */
+  shape(answer: unknown): unknown {
+    return answer;
+  }
+  /** Called as soon as it has been asked for: what is asked for then is answered after it. */
+  sent(): void {}
+}
+
+export class EntryCreation extends QueueWrite {
+  override readonly folder: string;
+  override readonly byteLength: number;
+  readonly #entry: EntryFacts;
+  readonly #onSent: () => void;
+
+  constructor(entry: EntryFacts, onSent: () => void) {
+    super();
+    this.folder = entry.folder;
+    this.byteLength = entry.data.length;
+    this.#entry = entry;
+    this.#onSent = onSent;
+  }
+
+  operations(): readonly MultiWrite<unknown>[] {
+    const { prefix, data, acl } = this.#entry;
+    return [ops.create(prefix, data, { mode: 'ephemeral-sequential', acl })];
+  }
+  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    const { prefix, data, acl } = this.#entry;
+    return zk.create(prefix, data, { mode: 'ephemeral-sequential', acl, session });
+  }
+  override shape({ path, stat }: Awaited<ReturnType<ZooKeeper['create']>>): Made {
+    return { path, czxid: stat.czxid };
+  }
+  override sent(): void {
+    this.#onSent();
+  }
+}
+
+export class EntryDeletion extends QueueWrite {
+  readonly #path: string;
+
+  constructor(path: string) {
+    super();
+    this.#path = path;
+  }
+
+  operations(): readonly MultiWrite<unknown>[] {
+    return [ops.delete(this.#path)];
+  }
+  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    return zk.delete(this.#path, { session });
+  }
+}
+
+/** Several things in one step. What they are is asked for when it leaves, and again if it has to leave again. */
+export class QueueTransaction extends QueueWrite {
+  readonly operations: () => readonly MultiWrite<unknown>[];
+
+  constructor(operations: () => readonly MultiWrite<unknown>[]) {
+    super();
+    this.operations = operations;
+  }
+
+  ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    return zk.multi(this.operations(), { session });
+  }
+}
