@@ -115,7 +115,9 @@ async function warmUp(
   const { processes } = scenario;
   const slicesMax = Math.min(processes, WARM_UP_SHARES_MAX) * plan.warmUpSlicesMax;
   let cycles = 0;
-  for (let slice = 0; slice < slicesMax && cycles < processes * plan.warmUpCycles; slice++)
+  const isWarm = (slices: number) =>
+    slices >= slicesMax || (slices >= plan.warmUpSlicesMin && cycles >= processes * plan.warmUpCycles);
+  for (let slices = 0; !isWarm(slices); slices++)
     cycles += (await measureSlice(arena, scenario, contestant, plan)).cycles;
 }
 

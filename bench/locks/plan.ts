@@ -11,7 +11,8 @@ export interface Plan {
   readonly processesAnew: boolean;
   /** Of each process, before the first round: by then neither one of Node nor one of Java gets much faster any more. */
   readonly warmUpCycles: number;
-  /** But no more of these, for each. */
+  /** But no fewer and no more of these, for each: compilers count calls, and take their time. */
+  readonly warmUpSlicesMin: number;
   readonly warmUpSlicesMax: number;
   readonly countedSliceMs: number;
   /** Who takes longer for one slice is ended. */
@@ -36,6 +37,7 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         sliceMs: 150,
         processesAnew: false, // Starting them takes longer than all that is measured.
         warmUpCycles: 3_000,
+        warmUpSlicesMin: 1,
         warmUpSlicesMax: 4,
         countedSliceMs: 100,
         withinMs: 20_000,
@@ -52,6 +54,7 @@ export function planOf(quick: boolean, tell: (what: string) => void): Plan {
         sliceMs: 400,
         processesAnew: true,
         warmUpCycles: 15_000,
+        warmUpSlicesMin: 10,
         warmUpSlicesMax: 15,
         countedSliceMs: 300,
         withinMs: 30_000,

@@ -63,7 +63,7 @@ export const probes: readonly Probe[] = [
   ),
   // The lease
   probe('lease: lost', 'locks/lock-lease.ts', "this.#end('lost');‹ @@;›"),
-  probe('lease: removed by someone else', 'locks/lock-lease.ts', 'evicted: () => ‹@@ && ›this.#lose('),
+  probe('lease: removed by someone else', 'locks/lock-lease.ts', 'evicted(): void {\n    ‹@@; ›this.#lose('),
   probe(
     'lease: ended by its own clock or session',
     'locks/lock-lease.ts',
@@ -74,7 +74,7 @@ export const probes: readonly Probe[] = [
     'locks/lock-lease.ts',
     "if (this.#state !== 'held' || this.#reason) return;‹ @@;›",
   ),
-  probe('lease: watched for lasting long', 'locks/lock-lease.ts', '#watch(): void {\n    ‹@@; ›this.#grant'),
+  probe('lease: watched for lasting long', 'locks/lock-lease.ts', 'lasted(): void {\n    ‹@@; ›this.#grant'),
   probe(
     'lease: re-entered and left',
     'locks/lock-lease.ts',

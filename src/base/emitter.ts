@@ -26,6 +26,11 @@ export class Emitter<Events extends object> {
     this.#listeners.get(name)?.delete(listener);
   }
 
+  /** Whether anybody listens: what nobody hears needs not be put together. */
+  isHeard(name: keyof Events): boolean {
+    return this.#listeners.has(name);
+  }
+
   emit<K extends keyof Events>(name: K, event: Events[K]): void {
     const listeners = this.#listeners.get(name);
     if (!listeners) return;

@@ -13,6 +13,7 @@ import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
 import { Inspection, type LockInfo } from './inspection.ts';
 import { type ForceReleaseOptions, Intervention, type RevokeOptions } from './intervention.ts';
+import { LastingHolds } from './lasting-holds.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -26,6 +27,9 @@ import { Semaphore } from './semaphore.ts';
 import { SharedMutex } from './shared-mutex.ts';
 import { SimpleLock } from './simple-lock.ts';
 import { LockManager } from './web-locks.ts';
+
+/** A hold that lasts this long has its node watched; a shorter one pays nothing for it. */
+const LASTING_MS = 100;
 
 /** Where the locks are, and who we are. */
 export interface HoldfastOptions extends ConnectOptions {
@@ -118,6 +122,7 @@ export class Holdfast implements AsyncDisposable {
       root,
       owner,
       describeOwner: ownerEncoder(owner),
+      young: new LastingHolds(clock, LASTING_MS),
       store: {
         zk,
         clock,
@@ -251,6 +256,7 @@ export class Holdfast implements AsyncDisposable {
 
   /** Ends the session: everything it holds is free at once. */
   close(): Promise<void> {
+    this.#context.young.end();
     return this.zk.close();
   }
 

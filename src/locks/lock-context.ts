@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import type { QueueStore } from '../queue/queue-store.ts';
+import type { LastingHolds } from './lasting-holds.ts';
 import type { OwnerFacts, ownerEncoder } from './owner.ts';
 
 /** What the locks of one connection share. */
@@ -12,6 +13,8 @@ export interface LockContext {
   readonly lockDelayMs: number;
   readonly log: Log;
   readonly store: QueueStore;
+  /** Those of its holds that have not lasted for long. */
+  readonly young: LastingHolds;
   /** The folder of all locks. */
   readonly root: string;
   readonly owner: OwnerFacts;

@@ -1,9 +1,10 @@
-import type { Cancel } from '../base/clock.ts';
 import type { Emitter } from '../base/emitter.ts';
 import type { MultiResults, MultiWrite } from '../client/operations-of-multi.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import { MultiError, ServerError, ZkError } from '../protocol/errors.ts';
+import type { PlaceEvents } from '../queue/lock-queue.ts';
 import type { Grant } from './grant.ts';
+import type { LastingHold } from './lasting-holds.ts';
 import type { LockContext } from './lock-context.ts';
 import { type HoldMessage, type HoldStep, isHeard, type LockUse, traceHold } from './lock-diagnostics.ts';
 import {
@@ -33,19 +34,16 @@ export interface LockEvents {
   revoked: { readonly token: bigint };
 }
 
-/** A hold that lasts this long has its node watched; a shorter one pays nothing for it. */
-const LASTING_MS = 100;
-
 /** What all leases of one grant share. Re-entry makes another lease of the same holding. */
-export class Holding {
+export class Holding implements PlaceEvents, LastingHold {
   readonly lockName: string;
   readonly token: FencingToken;
   readonly section: number;
   readonly #context: LockContext;
   readonly #grant: Grant;
   readonly #events: Emitter<LockEvents>;
-  readonly #grantedAtMs: number;
-  readonly #onEnd: () => void;
+  readonly grantedAtMs: number;
+  readonly #owner: unknown;
   readonly #use: LockUse;
   #message: HoldMessage | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
@@ -56,7 +54,6 @@ export class Holding {
   #controller: AbortController | undefined;
   /** Why the signal has fired: lost or revoked. */
   #reason: LockError | undefined;
-  #cancelWatch: Cancel = () => {};
   #left: Promise<void> | undefined;
   #lostListeners: Set<(error: LockLostError) => void> | undefined;
 
@@ -67,26 +64,28 @@ export class Holding {
       readonly name: string;
       readonly use: LockUse;
       readonly events: Emitter<LockEvents>;
-      readonly onEnd?: () => void;
+      /** The lock, if others are to know of it what it holds. */
+      readonly owner?: unknown;
     },
   ) {
     this.#context = context;
     this.#grant = grant;
     this.#events = lock.events;
-    this.#onEnd = lock.onEnd ?? (() => {});
+    this.#owner = lock.owner;
     this.lockName = lock.name;
     this.token = grant.token as FencingToken;
     this.section = grant.section ?? 0;
     this.#contended = grant.contended;
     this.#use = lock.use;
-    this.#grantedAtMs = context.clock.nowMs();
+    this.grantedAtMs = context.clock.nowMs();
     grant.hold.onEnded((cause) => this.#lose(new LockLostError(this.lockName, cause.message, { cause })));
-    if (!grant.watched)
-      this.#cancelWatch = context.clock.at(this.#grantedAtMs + LASTING_MS, () => this.#watch());
-    grant.attend({
-      evicted: () => this.#lose(removedFrom(this.lockName)),
-      revoked: () => this.#revoke(),
-    });
+    if (!grant.watched) context.young.add(this);
+    grant.attend(this);
+  }
+
+  /** Whether it is held, as a hold of this lock. */
+  isHoldOf(lock: unknown): boolean {
+    return this.#state === 'held' && this.#owner === lock;
   }
 
   get signal(): AbortSignal {
@@ -172,18 +171,24 @@ export class Holding {
       // On another connection the next holder's writes would overtake those.
       const byServer = this.#openWriteCount > 0;
       this.#left = this.#grant.leave({ released, baton, announce, byServer });
-      const heldMs = this.#context.clock.nowMs() - this.#grantedAtMs;
-      this.#events.emit('lockReleased', { token: this.token, heldMs });
-      this.#tell('release', { heldMs });
+      if (this.#events.isHeard('lockReleased') || isHeard('release')) {
+        const heldMs = this.#context.clock.nowMs() - this.grantedAtMs;
+        this.#events.emit('lockReleased', { token: this.token, heldMs });
+        this.#tell('release', { heldMs });
+      }
     }
     return this.#left ?? Promise.resolve();
   }
 
   #end(state: 'lost' | 'released'): void {
     this.#state = state;
-    this.#cancelWatch();
+    if (!this.#grant.watched) this.#context.young.delete(this);
     this.#grant.hold.release();
-    this.#onEnd();
+  }
+
+  /** Its node was removed by someone else. */
+  evicted(): void {
+    this.#lose(removedFrom(this.lockName));
   }
 
   #lose(error: LockLostError): void {
@@ -193,14 +198,15 @@ export class Holding {
     this.#fire(error);
     for (const listener of [...(this.#lostListeners ?? [])]) listener(error);
     this.#events.emit('lost', { token: this.token, error });
-    this.#tell('lost', { heldMs: this.#context.clock.nowMs() - this.#grantedAtMs, error });
+    this.#tell('lost', { heldMs: this.#context.clock.nowMs() - this.grantedAtMs, error });
     // The session may live on, and the node with it: nobody is to wait behind a lease that is no more.
     this.#left = this.#grant.leave({ baton: false }).catch((failure) => {
       this.#context.log('warn', 'a lost lock could not be left', { lock: this.lockName, error: failure });
     });
   }
 
-  #revoke(): void {
+  /** Someone asks for it. */
+  revoked(): void {
     if (this.#state !== 'held' || this.#reason) return;
     this.#reason = new LockRevokedError(this.lockName, 'someone asks for it');
     this.#fire(this.#reason);
@@ -222,7 +228,8 @@ export class Holding {
     }
   }
 
-  #watch(): void {
+  /** It is watched from now on. */
+  lasted(): void {
     this.#grant.watchSelf().then(
       (others) => {
         this.#contended ||= others;

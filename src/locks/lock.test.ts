@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { VirtualClock } from '../testing/virtual-clock.ts';
 import type { Grant } from './grant.ts';
+import { LastingHolds } from './lasting-holds.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { ContenderEvictedError, LockTimeoutError } from './lock-errors.ts';
@@ -21,7 +22,8 @@ class GrantedLock extends Lock {
 
   constructor(clock: VirtualClock, remainingMs: readonly number[]) {
     const zk = { session: { state: 'connected', readOnly: false, timeoutMs: 3_000 } };
-    super({ zk, clock, log: () => {}, listenerFailed: () => {} } as unknown as LockContext, 'x');
+    const young = new LastingHolds(clock, 100);
+    super({ zk, clock, young, log: () => {}, listenerFailed: () => {} } as unknown as LockContext, 'x');
     this.#clock = clock;
     this.#remainingMs = [...remainingMs];
   }
@@ -39,7 +41,7 @@ class GrantedLock extends Lock {
       paths: ['/locks/x/1'],
       bound: {},
       contended: false,
-      attend: ({ evicted }) => void (this.removed && evicted()),
+      attend: (events) => void (this.removed && events.evicted()),
       watchSelf: async () => false,
       leave: async () => void this.left.push(token),
     };

@@ -57,8 +57,6 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   protected readonly context: LockContext;
   /** @internal */
   protected readonly events: Emitter<LockEvents>;
-  /** Leases of this lock by what they hold, so that `within` can be told from a lease of another lock. */
-  readonly #holdings = new Set<Holding>();
 
   /** @internal */
   constructor(context: LockContext, name: string) {
@@ -184,13 +182,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
       void grant.leave({ baton: false }).catch(() => {});
       throw new LockLostError(name, 'its lease has ended');
     }
-    let holding: Holding | undefined;
-    // One whose node is gone already ends before it is made.
-    const onEnd = () => void (holding && this.#holdings.delete(holding));
-    holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });
+    const holding = new Holding(context, grant, { name, use: this.usedAs, events, owner: this });
     const lease = this.makeLease(holding);
     holding.assertNotLost(); // Never hand out what is lost already.
-    this.#holdings.add(holding);
     events.emit('lockAcquired', { lease, waitedMs });
     holding.granted();
     return lease;
@@ -201,9 +195,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     return new LockLease(holding);
   }
 
-  /** @internal */
+  /** So that `within` can be told from a lease of another lock. @internal */
   isHeldAs(lease: LockLease): boolean {
-    return this.#holdings.has(lease.holding);
+    return lease.holding.isHoldOf(this);
   }
 
   /** Not async: where nobody listens, nothing comes between the caller and the contest. */

@@ -108,14 +108,17 @@ function isTied(entry: QueueEntry, other: QueueEntry | undefined): boolean {
 
 /** A random id in the form of a UUID, version 4, as Curator's tools expect it. */
 export function uuidOf(bytes: Uint8Array): string {
-  const part = (from: number, to: number) => {
-    let text = '';
-    for (let at = from; at < to; at++) text += HEX[bytes[at]!]!;
-    return text;
-  };
-  const version = HEX[(bytes[6]! & 0x0f) | 0x40]!;
-  const variant = HEX[(bytes[8]! & 0x3f) | 0x80]!;
-  return `${part(0, 4)}-${part(4, 6)}-${version}${part(7, 8)}-${variant}${part(9, 10)}-${part(10, 16)}`;
+  // In place, and as one string: of concatenated parts each would be kept for as long as the name is.
+  let at = 0;
+  for (let index = 0; index < 16; index++) {
+    if (index === 4 || index === 6 || index === 8 || index === 10) UUID[at++] = 0x2d;
+    const byte = bytes[index]!;
+    const marked = index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte;
+    UUID[at++] = HEX.charCodeAt(marked >> 4);
+    UUID[at++] = HEX.charCodeAt(marked & 15);
+  }
+  return UUID.toString('latin1');
 }
 
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+const UUID = Buffer.alloc(36);
+const HEX = '0123456789abcdef';
