@@ -346,19 +346,11 @@ export const mutants: readonly Mutant[] = [
   ),
   rare(
     { faults: ['remove'] },
-    mutant(
-      'a contender that is removed in the moment of its grant throws',
-      [
-        LOCK,
-        'const onEnd = () => void (holding && this.#holdings.delete(holding));',
-        'const onEnd = () => void this.#holdings.delete(made);',
-      ],
-      [
-        LOCK,
-        'holding = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });',
-        'const made = new Holding(context, grant, { name, use: this.usedAs, events, onEnd });\n    holding = made;',
-      ],
-    ),
+    mutant('a contender that is removed in the moment of its grant ends as one that held', [
+      LOCK,
+      'throw error.cause; // Removed in the moment of its grant.',
+      'throw error;',
+    ]),
   ),
   rare(
     { faults: ['expire'] },

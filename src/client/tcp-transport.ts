@@ -116,15 +116,15 @@ function attach(socket: Socket, openEvent: string, handlers: LinkHandlers, destr
 const READ_BYTES = 64 * 1024;
 
 /**
- * Reads into one buffer and hands out copies: answers are mostly small, and a stream makes a buffer of this size, and
- * goes through its queue, for each of them.
+ * Reads everything into one buffer: answers are mostly small, and a stream makes a buffer of this size, and goes
+ * through its queue, for each of them.
  */
 function readInto(received: (chunk: Buffer) => void): OnReadOpts {
   const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   return {
     buffer,
     callback(byteCount) {
-      received(Buffer.from(buffer.subarray(0, byteCount)));
+      received(buffer.subarray(0, byteCount));
       return true;
     },
   };

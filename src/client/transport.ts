@@ -3,6 +3,7 @@ import type { ServerAddress } from '../session/session-io.ts';
 /** What a connection tells. Never called from inside `dial`, `write` or `destroy`, nor after `destroy`. */
 export interface LinkHandlers {
   opened(): void;
+  /** The chunk is the transport's, and read into again: whatever is kept of it has to be copied. */
   received(chunk: Buffer): void;
   /** The last call, whoever ended the connection. */
   closed(error?: Error): void;

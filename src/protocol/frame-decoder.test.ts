@@ -211,4 +211,15 @@ describe('a frame that never ends', () => {
       true,
     );
   });
+
+  test.each([10, 5_000])('keep nothing of a chunk that is read into again (%i bytes of it)', (partBytes) => {
+    const decoder = new FrameDecoder(1 << 20);
+    const frame = Buffer.from(Array.from({ length: partBytes + 3 }, (_, index) => index & 0xff));
+    const stream = Buffer.concat([Buffer.from([0, 0, frame.length >> 8, frame.length & 0xff]), frame]);
+    const shared = Buffer.alloc(stream.length);
+    const read = (from: number, to: number) => shared.subarray(0, stream.copy(shared, 0, from, to));
+    expect(decoder.push(read(0, partBytes))).toEqual([]);
+    shared.fill(0xee);
+    expect(decoder.push(read(partBytes, stream.length))).toEqual([frame]);
+  });
 });

@@ -9,15 +9,15 @@ const FIRST_PAGE_BYTES = 64;
 /**
  * Cuts a byte stream into length-prefixed frames. Pure: no socket, no promise.
  *
- * A frame that arrives in one chunk is handed out without a copy. The parts of one that does not are kept
- * in a list and joined once, so a frame in n parts costs its own length, not n times that. Short parts are copied
- * into pages, so that neither a peer that sends byte by byte nor the rest of a long chunk costs much more than it sent.
+ * A frame that arrives in one chunk is handed out without a copy, and is good for as long as the chunk. The parts of one
+ * that does not are copied into a list and joined once, so a frame in n parts costs its own length, not n times that.
+ * Short parts are copied into pages, so that neither a peer that sends byte by byte nor the rest of a long chunk costs much more than it sent.
  */
 export class FrameDecoder {
   readonly #frameBytesMax: number;
   #parts: Buffer[] = [];
   #partsBytes = 0;
-  /** What the last part is the beginning of; undefined if that is somebody else's chunk. */
+  /** What the last part is the beginning of; undefined if that is a long one. */
   #page: Buffer | undefined;
   /** Bytes, prefix included, that the frame being collected needs; the prefix alone while that is unknown. */
   #wantedBytes = PREFIX_BYTES;
@@ -74,7 +74,7 @@ export class FrameDecoder {
   #keep(part: Buffer): void {
     const last = this.#parts.at(-1);
     if (part.byteLength >= PAGE_BYTES) {
-      this.#parts.push(part);
+      this.#parts.push(Buffer.from(part));
       this.#page = undefined;
     } else if (last && this.#page && last.byteLength + part.byteLength <= this.#page.byteLength) {
       this.#page.set(part, last.byteLength);

@@ -188,7 +188,11 @@ class Entrance {
         viewing = queue.viewSoon(this.#session);
       });
       place = queue.place(made, this.#session, this.#request.data);
-      return { place, others: NOBODY, view: await this.#viewed(queue, viewing!) };
+      try {
+        return { place, others: NOBODY, view: await viewing! };
+      } catch (error) {
+        return { place, others: NOBODY, view: await this.#viewAgain(queue, error) };
+      }
     } catch (error) {
       void place?.leave().catch(ignore);
       const found = await this.#recover(error, undefined);
@@ -280,7 +284,7 @@ class Entrance {
       for (const [index, viewing] of asked.entries()) {
         const first = index * count;
         const others = count === 1 ? NOBODY : places.slice(first + 1, first + count);
-        const view = await this.#viewed(this.#queues[index]!, viewing);
+        const view = await viewing.catch((error) => this.#viewAgain(this.#queues[index]!, error));
         joined.push({ place: places[first]!, others, view });
       }
       return joined;
@@ -290,12 +294,10 @@ class Entrance {
     }
   }
 
-  /** What was asked for with the creation, or asked again if a lost connection left that open. */
-  #viewed(queue: ZooKeeperQueue, viewing: Promise<QueueView>): Promise<QueueView> {
-    return viewing.catch((error) => {
-      if (!isInterrupted(error)) throw error;
-      return untilAnswered(() => queue.look(this.#session));
-    });
+  /** Looks again if a lost connection left open what was asked for with the creation. */
+  async #viewAgain(queue: ZooKeeperQueue, error: unknown): Promise<QueueView> {
+    if (!isInterrupted(error)) throw error;
+    return untilAnswered(() => queue.look(this.#session));
   }
 
   /**
