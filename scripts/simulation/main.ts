@@ -8,6 +8,7 @@ import { type Engine, loadEngine } from './engine.ts';
 import { probePatches, probes } from './probes.ts';
 import { runSeeds, type Totals } from './run-seeds.ts';
 import { shrink } from './shrink.ts';
+import { tunings } from './tunings.ts';
 
 const USAGE = `npm run sim -- --seeds 10000 [--from 1] [--workload mutex] [--faults reset,stall] [--all-points]
 npm run sim -- --seed 42 --trace         tells what happens
@@ -45,7 +46,7 @@ let status = 0;
 try {
   if (values.help) console.log(USAGE);
   else {
-    compile(patched(readSources(), probePatches()), folder);
+    compile(patched(readSources(), [...tunings, ...probePatches()]), folder);
     status = await main();
   }
 } finally {

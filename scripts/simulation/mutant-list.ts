@@ -48,6 +48,7 @@ function killed(killer: string, planted: Mutant): Mutant {
 }
 
 const QUEUE = 'queue/zookeeper-queue.ts';
+const LONE = 'queue/lone-joins.ts';
 const PLACE = 'queue/zookeeper-place.ts';
 const WRITES = 'queue/settled-writes.ts';
 const CONTEST = 'locks/contest.ts';
@@ -60,6 +61,47 @@ const MULTI = 'locks/multi-lock.ts';
 const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
+  of(
+    'again',
+    mutant('a number that is not the next one is taken for it', [
+      LONE,
+      'if (made.sequence !== sequence || !watch.isSet) {',
+      'if (!watch.isSet) {',
+    ]),
+  ),
+  of(
+    'again',
+    mutant('an entry that has not left counts as gone', [
+      LONE,
+      'last === undefined || !this.#lastHasLeft ||',
+      'last === undefined ||',
+    ]),
+  ),
+  of(
+    'again',
+    mutant('an entry that was not alone counts as alone', [
+      LONE,
+      'if (entries.length !== 1 || entries[0]!.name !== made.name || foreign.length > 0) return;',
+      '',
+    ]),
+  ),
+  // The new folder's counter has to come to the very number: hardly ever.
+  killed(
+    'src/queue/lone-joins.test.ts',
+    mutant('a folder that was made anew is taken for the old one', [
+      LONE,
+      'if (made.sequence !== sequence || !watch.isSet) {',
+      'if (made.sequence !== sequence) {',
+    ]),
+  ),
+  killed(
+    'src/queue/lone-joins.test.ts',
+    mutant('a folder counts as watched before it is', [
+      LONE,
+      'this.#remember(made, watch?.isSet ? watch : undefined);',
+      'this.#remember(made, watch);',
+    ]),
+  ),
   mutant('a create whose answer was lost is made again without looking (zktools 2, Accumulo 1086)', [
     QUEUE,
     'return untilWritable(this.#bounds, () => this.#find());',

@@ -11,6 +11,7 @@ import { type Mutant, mutants } from './mutant-list.ts';
 import type { Catch, Hunt } from './mutant-worker.ts';
 import { passes } from './run-suite-file.ts';
 import { shrink } from './shrink.ts';
+import { tunings } from './tunings.ts';
 
 // With `--case name.json`, what found it is made smaller and written down: how the case of a bug that was mended is kept.
 const { values } = parseArgs({
@@ -37,7 +38,7 @@ const cleanFolder = makeFolder();
 const survivors: Mutant[] = [];
 let next = 0;
 try {
-  compile(sources, cleanFolder);
+  compile(patched(sources, tunings), cleanFolder);
   const workerCount = Math.min(WORKERS_MAX, availableParallelism(), chosen.length);
   await Promise.all(Array.from({ length: workerCount }, () => employ()));
 } finally {
@@ -71,7 +72,7 @@ async function employ(): Promise<void> {
     }
     const mutantFolder = makeFolder();
     try {
-      compile(texts[index]!, mutantFolder);
+      compile(patched(texts[index]!, tunings), mutantFolder);
       const hunt: Hunt = { mutantFolder, cleanFolder, plan: chosen[index]!.plan, seedsMax };
       worker.send(hunt);
       await tell(chosen[index]!, (await heard()) as Catch, mutantFolder);

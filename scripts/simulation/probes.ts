@@ -108,6 +108,26 @@ export const probes: readonly Probe[] = [
   ),
   // The queue
   probe(
+    'join: alone by its number',
+    'queue/zookeeper-queue.ts',
+    '‹@@; ›return { place, others: NOBODY, view: { entries: [place.entry], foreign: NONE } };',
+  ),
+  probe(
+    'join: somebody was in between',
+    'queue/lone-joins.ts',
+    'if (‹(made.sequence !== sequence && watch.isSet && @@) || ›made.sequence !== sequence',
+  ),
+  probe(
+    'join: in another folder of that name',
+    'queue/lone-joins.ts',
+    '|| !watch.isSet) {‹\n      if (!watch.isSet) @@;›',
+  ),
+  probe(
+    'folder watch: taken away, being idle',
+    'queue/folder-watches.ts',
+    'if (isSet‹ && @@›) void this.#zk.unwatch(',
+  ),
+  probe(
     'join: the folder is missing',
     'queue/zookeeper-queue.ts',
     "if (isServerError(error, 'no-node')‹ && @@›) {\n      for (const queue",

@@ -619,14 +619,16 @@ export class ZooKeeper implements AsyncDisposable {
     return (event) => runSafely(listener, { ...event, path: this.#chroot.fromServer(event.path) }, onError);
   }
 
-  /** Takes the watch away at the server only if nothing else of ours watches that path: it cannot tell them apart. */
+  /** Takes the watch away at the server only if nothing else of ours needs it: it cannot tell them apart. */
   async #removeWatcher(session: Session, { kind, path, watcher }: WatchIntent): Promise<void> {
     if (session !== this.session) return; // It went with its session.
     const { watches } = this.#keeper.driver.machine;
-    if (!watches.forget(kind, path, watcher) || watches.watches(path)) return;
+    if (!watches.forget(kind, path, watcher)) return;
+    const type = watches.removable(kind, path);
+    if (type === undefined) return;
     try {
       // A watch that was on its way when this is sent is taken away with ours, and told so.
-      const record = { path, type: watchTypes.any };
+      const record = { path, type: watchTypes[type] };
       await this.#requester.request(
         { operation: operations.removeWatches, record, path, shape: () => undefined },
         { session },

@@ -27,7 +27,12 @@ function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace
   const session = { lost: new AbortController().signal } as Session;
   const neighbours = new Neighbours();
   const store = { zk, clock: systemClock, random: systemRandom, neighbours, batonFolder: '/batons' };
-  const queue = { path: FOLDER, read: () => expect.unreachable(), viewIn: () => expect.unreachable() };
+  const queue = {
+    path: FOLDER,
+    read: () => expect.unreachable(),
+    viewIn: () => expect.unreachable(),
+    left: () => {},
+  };
   const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
   return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours };
 }

@@ -55,6 +55,8 @@ interface SessionQueue {
   readonly path: string;
   read(names: readonly string[], session: Session): QueueView | Promise<QueueView>;
   viewIn(session: Session): Promise<QueueView>;
+  /** The entry was removed by its owner, for certain. */
+  left(entry: QueueEntry): void;
 }
 
 /**
@@ -387,10 +389,13 @@ export class ZooKeeperPlace implements Place {
       // What is there after it was removed by someone else is not ours.
       return this.#evicted ? Promise.resolve() : deleteForSure(zk, this.path, this.#bounds, this.token);
     }
-    return this.#writes.delete(this.path).catch((error) => {
-      if (isServerError(error, 'no-node') || isSessionOver(error)) return;
-      return deleteForSure(zk, this.path, this.#bounds);
-    });
+    return this.#writes.delete(this.path).then(
+      () => this.#facts.queue.left(this.entry),
+      (error) => {
+        if (isServerError(error, 'no-node') || isSessionOver(error)) return;
+        return deleteForSure(zk, this.path, this.#bounds);
+      },
+    );
   }
 
   /**

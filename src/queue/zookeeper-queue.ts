@@ -3,14 +3,17 @@ import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import { isServerError } from '../protocol/errors.ts';
 import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
+import { folderWatchesOf } from './folder-watches.ts';
 import { gatheredWritesOf } from './gathered-writes.ts';
 import type { Joined, JoinRequest, LockQueue, Place, QueueEntry, QueueView } from './lock-queue.ts';
+import { LoneJoins } from './lone-joins.ts';
 import type { QueueStore } from './queue-store.ts';
 import type { Made } from './queue-write.ts';
 import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 const NOBODY: readonly Place[] = [];
+const NONE: readonly string[] = [];
 /** A folder that is removed while it is being joined, again and again, is somebody's mistake. */
 const FOLDER_ATTEMPTS_MAX = 5;
 
@@ -18,20 +21,23 @@ const FOLDER_ATTEMPTS_MAX = 5;
  * A queue of ephemeral sequential nodes in one container, laid out as Curator lays it out.
  *
  * Creating the entry and listing the folder leave in one write, and a session's requests are answered in order: the
- * list contains the entry, after one round trip. An entry whose creation was not answered is looked for by its id
- * before anything else is tried, and counts only if it belongs to this very session.
+ * list contains the entry, after one round trip. Where this session joins again and again with nobody in between, the
+ * entry's number says so by itself, and there is no list: see `LoneJoins`. An entry whose creation was not answered is
+ * looked for by its id before anything else is tried, and counts only if it belongs to this very session.
  */
 export class ZooKeeperQueue implements LockQueue {
   readonly path: string;
   readonly #store: QueueStore;
   /** An entry was made in it, and nothing has shown since that it has gone. */
   folderSeen = false;
+  readonly lone: LoneJoins;
   /** Not asked for yet. */
   #viewSoon: { readonly session: Session; readonly view: Promise<QueueView> } | undefined;
 
   constructor(store: QueueStore, path: string) {
     this.#store = store;
     this.path = path;
+    this.lone = new LoneJoins((session) => folderWatchesOf(store, session).watch(path));
   }
 
   join(request: JoinRequest): Promise<Joined> {
@@ -113,6 +119,10 @@ export class ZooKeeperQueue implements LockQueue {
     return { entries: ordered.sort(inOrder), foreign };
   }
 
+  left(entry: QueueEntry): void {
+    this.lone.left(entry);
+  }
+
   place({ path, czxid }: Made, session: Session, data: string): ZooKeeperPlace {
     const entry = parseEntry(path.slice(this.path.length + 1))!;
     return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session, data });
@@ -181,18 +191,19 @@ class Entrance {
   async enterAlone(): Promise<Joined> {
     const queue = this.#queues[0]!;
     if (this.#prefixes.length > 1 || !queue.folderSeen) return onlyOf(await this.enter());
+    const guess = queue.lone.guess(this.#session);
     let viewing: Promise<QueueView> | undefined;
     let place: Place | undefined;
     try {
-      const made = await this.#createGathered(queue, () => {
-        viewing = queue.viewSoon(this.#session);
-      });
+      const onSent = guess ? ignore : () => (viewing = queue.viewSoon(this.#session));
+      const made = await this.#createGathered(queue, onSent);
       place = queue.place(made, this.#session, this.#request.data);
-      try {
-        return { place, others: NOBODY, view: await viewing! };
-      } catch (error) {
-        return { place, others: NOBODY, view: await this.#viewAgain(queue, error) };
+      if (guess && queue.lone.isRight(guess, place.entry)) {
+        return { place, others: NOBODY, view: { entries: [place.entry], foreign: NONE } };
       }
+      const view = await this.#viewBehind(queue, viewing);
+      queue.lone.joined(place.entry, view, this.#session);
+      return { place, others: NOBODY, view };
     } catch (error) {
       void place?.leave().catch(ignore);
       const found = await this.#recover(error, undefined);
@@ -284,13 +295,22 @@ class Entrance {
       for (const [index, viewing] of asked.entries()) {
         const first = index * count;
         const others = count === 1 ? NOBODY : places.slice(first + 1, first + count);
-        const view = await viewing.catch((error) => this.#viewAgain(this.#queues[index]!, error));
+        const view = await this.#viewBehind(this.#queues[index]!, viewing);
         joined.push({ place: places[first]!, others, view });
       }
       return joined;
     } catch (error) {
       for (const place of places) void place.leave().catch(() => {});
       throw error;
+    }
+  }
+
+  /** What was asked for with the creation, or is asked for now. */
+  async #viewBehind(queue: ZooKeeperQueue, asked: Promise<QueueView> | undefined): Promise<QueueView> {
+    try {
+      return await (asked ?? queue.look(this.#session));
+    } catch (error) {
+      return this.#viewAgain(queue, error);
     }
   }
 

@@ -161,10 +161,22 @@ describe('a registered watch', () => {
       ['data', '/q', 'a'],
     );
     expect(watches.pathCount).toBe(3);
-    expect(watches.watches('/p')).toBe(true);
-    expect(watches.watches('/q')).toBe(true);
-    expect(watches.watches('/')).toBe(false);
-    expect(watches.watches('/p/q')).toBe(false);
+  });
+
+  test('that is forgotten goes at the server too, unless another of its kind, or a lasting one, needs it', () => {
+    const watches = registry(
+      ['data', '/data', 'a'],
+      ['exists', '/absent', 'a', false],
+      ['children', '/children', 'a'],
+      ['persistent', '/lasting', 'a'],
+    );
+    const removable = (path: string) =>
+      (['data', 'exists', 'children', 'persistent'] as const).map((kind) => watches.removable(kind, path));
+    expect(removable('/none')).toEqual(['data', 'data', 'children', 'any']);
+    expect(removable('/data')).toEqual([undefined, undefined, 'children', undefined]);
+    expect(removable('/absent')).toEqual([undefined, undefined, 'children', undefined]);
+    expect(removable('/children')).toEqual(['data', 'data', undefined, undefined]);
+    expect(removable('/lasting')).toEqual([undefined, undefined, undefined, undefined]);
   });
 
   test('by the same watcher again is one watch', () => {

@@ -118,9 +118,18 @@ export class WatchRegistry {
     return Object.values(this.#tables).reduce((sum, table) => sum + table.pathCount, 0);
   }
 
-  /** True if any watcher of any kind is registered on exactly this path. */
-  watches(path: string): boolean {
-    return Object.values(this.#tables).some((table) => table.has(path));
+  /**
+   * What to have removed at the server when a watcher of this kind has been forgotten; undefined if others of that kind
+   * need it. It has one watch for all of a kind, and a persistent one goes with any that is removed on its path.
+   */
+  removable(kind: WatchIntent['kind'], path: string): WatchType | undefined {
+    const { data, exists, children, persistent, 'persistent-recursive': recursive } = this.#tables;
+    const hasChildren = children.has(path);
+    const hasData = data.has(path) || exists.has(path);
+    if (persistent.has(path) || recursive.has(path)) return undefined;
+    if (kind === 'children') return hasChildren ? undefined : 'children';
+    if (kind === 'data' || kind === 'exists') return hasData ? undefined : 'data';
+    return hasChildren || hasData ? undefined : 'any';
   }
 
   /** Registers what the answer to a request says that the server has set. */

@@ -204,4 +204,23 @@ describe('observe', () => {
     await until('the second is told', () => told.length > 2);
     expect(told.slice(2)).toEqual(['second node-data-changed']);
   });
+
+  onEveryBackend('take one kind away and leave the other', async (workspace) => {
+    const zk = await workspace.connect();
+    await zk.create('/a');
+    const told: string[] = [];
+    const onData = (event: WatchEvent) => told.push(`data ${event.type}`);
+    const onChildren = (event: WatchEvent) => told.push(`children ${event.type}`);
+    await Promise.all([zk.get('/a', { watch: onData }), zk.children('/a', { watch: onChildren })]);
+    await zk.unwatch('/a', 'data', onData);
+    expect(await zk.hasWatches('/a', 'data')).toBe(false);
+    expect(await zk.hasWatches('/a', 'children')).toBe(true);
+    await zk.get('/a', { watch: onData });
+    await zk.unwatch('/a', 'children', onChildren);
+    expect(await zk.hasWatches('/a', 'children')).toBe(false);
+    await zk.create('/a/b');
+    await zk.set('/a', 'x');
+    await until('a change is told', () => told.length > 0);
+    expect(told).toEqual(['data node-data-changed']);
+  });
 });

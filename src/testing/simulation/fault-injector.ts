@@ -198,7 +198,7 @@ export class FaultInjector {
     const path = which === 'first' ? paths[0] : which === 'second' ? paths[1] : paths.at(-1);
     if (path === undefined) return;
     const { owner } = core.tree.get(path)!;
-    const client = this.#world.clients.find(({ holdfast }) => holdfast?.zk.session.id === owner);
+    const client = this.#world.clients.find(({ latest }) => latest?.zk.session.id === owner);
     if (client) this.#monitor.clientPutOut(client.plan.name, lock);
     this.#tellOfRemoval(path);
     this.#delete(path);

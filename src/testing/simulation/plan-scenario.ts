@@ -27,6 +27,7 @@ export const workloads = [
   'mixed',
   'cached',
   'hand-off',
+  'again',
 ] as const;
 
 /** The last number that a contender can get, and from where on all get the same. */
@@ -45,7 +46,12 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
   const clients = shareProcesses(
     dice,
     Array.from({ length: clientCount }, (_, index) =>
-      planClient(dice, { index, locks, followerCount, stepCount, habits }),
+      planClient(dice, {
+        index,
+        locks,
+        followerCount,
+        ...(workload === 'again' ? habitsAgain(index, stepCount, habits) : { stepCount, habits }),
+      }),
     ),
   );
   const faults = planFaults(dice, { clients, locks, followerCount, kinds: options.faults });
@@ -84,6 +90,8 @@ function planLocks(dice: Dice, workload: Workload): PlannedLock[] {
       return [{ name: 'm', recipe: 'mutex', sharing: { cache: { idleMs: dice.pick([300, 10_000]) } } }];
     case 'hand-off':
       return [{ name: 'm', recipe: 'mutex', sharing: planHandOff(dice) }];
+    case 'again':
+      return [{ name: 'm', recipe: 'mutex', ...(dice.chance(0.1) && nearlyStuck(dice)) }];
     case 'mixed':
       return [
         { name: 'm', recipe: 'mutex' },
@@ -104,6 +112,17 @@ function planHandOff(dice: Dice): MutexOptions {
 
 function nearlyStuck(dice: Dice): { readonly firstSequence: number } {
   return { firstSequence: SEQUENCE_LAST - dice.whole(0, 6) };
+}
+
+/** One takes the lock again and again; others come by. */
+function habitsAgain(
+  index: number,
+  stepCount: number,
+  habits: Habits,
+): Pick<ClientSetting, 'stepCount' | 'habits'> {
+  return index === 0
+    ? { stepCount: 2 * stepCount, habits: { ...habits, pauseMsMax: 50 } }
+    : { stepCount: Math.ceil(stepCount / 3), habits: { ...habits, pauseMsMax: 4_000 } };
 }
 
 interface ClientSetting {

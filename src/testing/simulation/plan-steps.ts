@@ -7,6 +7,8 @@ export interface Habits {
   readonly closeChance: number;
   /** Longer than sessions last. */
   readonly longHoldChance: number;
+  /** Between two things that one task does. */
+  readonly pauseMsMax: number;
 }
 
 /** Draws what they tend to do; `often` says what at any rate. */
@@ -18,13 +20,14 @@ export function planHabits(dice: Dice, often: 'close' | 'time-out' | 'hold-long'
     timeoutChance: often === 'time-out' ? 0.9 : timeoutChance,
     closeChance: often === 'close' ? 0.15 : closeChance,
     longHoldChance: often === 'hold-long' ? 0.5 : longHoldChance,
+    pauseMsMax: 500,
   };
 }
 
 /** Draws one thing for a client to do. */
 export function planStep(dice: Dice, locks: readonly PlannedLock[], habits: Habits): Step {
   const lock = dice.pick(locks);
-  const afterMs = dice.chance(0.3) ? 0 : dice.between(0, 500);
+  const afterMs = dice.chance(0.3) ? 0 : dice.between(0, habits.pauseMsMax);
   if (dice.chance(0.04)) return { kind: 'look', afterMs, lock: lock.name };
   if (dice.chance(0.04)) return { kind: 'revoke', afterMs, lock: lock.name };
   if (dice.chance(habits.closeChance)) return { kind: 'close', afterMs };

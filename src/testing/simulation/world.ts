@@ -32,6 +32,8 @@ export interface SimulatedClient {
   readonly uplink: SimulatedUplink;
   /** Undefined until it is connected for the first time, and while it makes a new one after a close. */
   holdfast: Holdfast | undefined;
+  /** The last that it had, which may be on its way to being closed. */
+  latest: Holdfast | undefined;
   connectionCount: number;
 }
 
@@ -100,6 +102,7 @@ export class World {
       ...this.#processOf(plan, processes),
       uplink: this.network.attach(plan.name),
       holdfast: undefined,
+      latest: undefined,
       connectionCount: 0,
     }));
   }
@@ -262,6 +265,7 @@ export class World {
       neighbours,
       ...(log !== silentLog && { log }),
     });
+    client.latest = client.holdfast;
     return client.holdfast;
   }
 }
