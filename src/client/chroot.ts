@@ -7,8 +7,13 @@ export class Chroot {
     this.#prefix = prefix;
   }
 
+  /** Whether there is nothing to add. */
+  get isRoot(): boolean {
+    return this.#prefix === '';
+  }
+
   toServer(path: string): string {
-    if (this.#prefix === '') return path;
+    if (this.isRoot) return path;
     return path === '/' ? this.#prefix : this.#prefix + path;
   }
 
@@ -18,6 +23,7 @@ export class Chroot {
   }
 
   fromServer(path: string): string {
+    if (this.isRoot) return path;
     if (path === this.#prefix) return '/';
     // Events of /zookeeper/config come with their own path whatever the chroot.
     return path.startsWith(`${this.#prefix}/`) ? path.slice(this.#prefix.length) : path;

@@ -118,10 +118,14 @@ function isSequential(flags: number): boolean {
   );
 }
 
-/** The operations in the form they are sent in; what did not come out of `ops` is refused. */
-export function wiresOf<Op>(given: readonly { readonly wire: Op }[], name: string): Op[] {
+/** The operations in the form they are sent in, below a chroot; what did not come out of `ops` is refused. */
+export function wiresOf<Op extends MultiOp | MultiReadOp>(
+  given: readonly { readonly wire: Op }[],
+  name: string,
+  chroot: Chroot,
+): Op[] {
   return given.map((op, index) => {
-    if (op?.wire) return op.wire;
+    if (op?.wire) return rooted(op.wire, chroot);
     throw new TypeError(
       `${name}: operation ${index} was not made by ops.create, ops.check or one of their siblings`,
     );
@@ -130,10 +134,10 @@ export function wiresOf<Op>(given: readonly { readonly wire: Op }[], name: strin
 
 /** Puts a chroot in front of an operation's path. */
 export function rooted<Op extends MultiOp | MultiReadOp>(op: Op, chroot: Chroot): Op {
+  if (chroot.isRoot) return op;
   const { request } = op;
   const sequential = 'flags' in request && isSequential(request.flags);
   const path = sequential ? chroot.toServerSequential(request.path) : chroot.toServer(request.path);
-  if (path === request.path) return op;
   return { ...op, request: { ...request, path } };
 }
 

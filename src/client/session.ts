@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import { runSafely } from '../base/emitter.ts';
+import { type Link, LinkedList } from '../base/linked-list.ts';
 import type { SessionInput } from '../session/session-io.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
@@ -19,7 +20,7 @@ export class Session {
   readonly #clock: Clock;
   readonly #onListenerError: (error: unknown) => void;
   readonly #lost = new AbortController();
-  readonly #holds = new Set<Hold>();
+  readonly #holds = new LinkedList<Hold>();
 
   /** @internal */
   constructor(driver: SessionDriver, clock: Clock, onListenerError: (error: unknown) => void) {
@@ -59,15 +60,12 @@ export class Session {
    * one that the leader confirms, and the hold's signal fires when exclusivity can no longer be promised.
    */
   hold(): Hold {
-    const hold = new Hold(this.#clock, this.#machine, this.#onRelease);
-    this.#holds.add(hold);
+    const hold = new Hold(this.#clock, this.#machine, { among: this.#holds, onRelease: this.#onRelease });
     this.#driver.input(HOLD_BEGAN);
     return hold;
   }
 
-  readonly #onRelease = (hold: Hold) => {
-    if (this.#holds.delete(hold)) this.#driver.input(HOLD_ENDED);
-  };
+  readonly #onRelease = () => this.#driver.input(HOLD_ENDED);
 
   /**
    * Goes on with another server, because of what this one has shown. Requests under way end as with any lost connection.
@@ -88,9 +86,7 @@ export class Session {
 
   /** @internal */
   endHolds(error: Error): void {
-    const holds = [...this.#holds];
-    this.#holds.clear();
-    for (const hold of holds) hold.end(error, this.#onListenerError);
+    for (const hold of this.#holds.drain()) hold.end(error, this.#onListenerError);
   }
 
   /** @internal */
@@ -103,7 +99,8 @@ export class Session {
 export class Hold {
   readonly #clock: Clock;
   readonly #machine: SessionMachine;
-  readonly #onRelease: (hold: Hold) => void;
+  readonly #onRelease: () => void;
+  readonly #link: Link<Hold>;
   /** Made when it is asked for: a lock that is held for a moment has no use for it. */
   #controller: AbortController | undefined;
   #listener: ((error: Error) => void) | undefined;
@@ -111,10 +108,15 @@ export class Hold {
   #endedBy: Error | undefined;
 
   /** @internal */
-  constructor(clock: Clock, machine: SessionMachine, onRelease: (hold: Hold) => void) {
+  constructor(
+    clock: Clock,
+    machine: SessionMachine,
+    { among, onRelease }: { readonly among: LinkedList<Hold>; readonly onRelease: () => void },
+  ) {
     this.#clock = clock;
     this.#machine = machine;
     this.#onRelease = onRelease;
+    this.#link = among.add(this);
   }
 
   /** Fires, with a typed reason, no later than the lease ends by this process's own clock. */
@@ -138,7 +140,7 @@ export class Hold {
   release(): void {
     this.#ended = true;
     this.#listener = undefined;
-    this.#onRelease(this);
+    if (this.#link.remove()) this.#onRelease();
   }
 
   /** @internal */

@@ -349,7 +349,7 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#requester.request(
       {
         operation: operations.multi,
-        record: wiresOf(writes, 'multi').map((wire) => rooted(wire, this.#chroot)),
+        record: wiresOf(writes, 'multi', this.#chroot),
         shape: (reply, zxid) =>
           shapeMulti(writes, reply, { chroot: this.#chroot, zxid }) as MultiResults<Ops>,
       },
@@ -365,7 +365,7 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#requester.request(
       {
         operation: operations.multiRead,
-        record: wiresOf(reads, 'multiRead').map((wire) => rooted(wire, this.#chroot)),
+        record: wiresOf(reads, 'multiRead', this.#chroot),
         shape: (reply) => shapeMultiRead(reads, reply) as MultiReadResults<Ops>,
       },
       options,

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Cancel, Clock } from '../base/clock.ts';
 
 /** What bounds a wait for a lock. */
 export interface WaitOptions {
@@ -14,40 +14,57 @@ export interface WaitOptions {
 /** The reasons to stop waiting as one signal, whose `reason` says which; none if there is nothing to bound. */
 export class GiveUp {
   readonly signal: AbortSignal | undefined;
-  readonly #end: () => void;
-  readonly #isDue: () => boolean;
+  readonly #bound: Bound | undefined;
 
-  constructor(clock: Clock, { signal, timeoutMs }: WaitOptions, timedOut: () => unknown) {
+  constructor(clock: Clock, { signal, timeoutMs }: WaitOptions, timedOut: (timeoutMs: number) => unknown) {
     signal?.throwIfAborted();
-    if (timeoutMs === undefined) {
-      this.signal = signal;
-      this.#end = nothing;
-      this.#isDue = never;
-      return;
-    }
-    const deadlineMs = clock.nowMs() + timeoutMs;
-    const controller = new AbortController();
-    const onAbort = () => controller.abort(signal!.reason);
-    const cancel = clock.at(deadlineMs, () => controller.abort(timedOut()));
-    signal?.addEventListener('abort', onAbort, { once: true });
-    this.signal = controller.signal;
-    this.#isDue = () => clock.nowMs() > deadlineMs;
-    this.#end = () => {
-      cancel();
-      signal?.removeEventListener('abort', onAbort);
-    };
+    this.#bound = timeoutMs === undefined ? undefined : new Bound(clock, timeoutMs, signal, timedOut);
+    this.signal = this.#bound?.signal ?? signal;
   }
 
   /** Whether the time is up, by the clock: after a stall an answer may be heard before the timer. */
   get isDue(): boolean {
-    return this.#isDue();
+    return this.#bound?.isDue ?? false;
   }
 
   /** Nobody waits any more: takes the timer and the listener back. */
   end(): void {
-    this.#end();
+    this.#bound?.end();
   }
 }
 
-const nothing = () => {};
-const never = () => false;
+/** A signal of its own: that of the caller, or the end of the time. */
+class Bound {
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+  readonly #outer: AbortSignal | undefined;
+  readonly #controller = new AbortController();
+  readonly #cancel: Cancel;
+
+  constructor(
+    clock: Clock,
+    timeoutMs: number,
+    outer: AbortSignal | undefined,
+    timedOut: (timeoutMs: number) => unknown,
+  ) {
+    this.#clock = clock;
+    this.#deadlineMs = clock.nowMs() + timeoutMs;
+    this.#outer = outer;
+    this.#cancel = clock.at(this.#deadlineMs, () => this.#controller.abort(timedOut(timeoutMs)));
+    outer?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+  get isDue(): boolean {
+    return this.#clock.nowMs() > this.#deadlineMs;
+  }
+
+  readonly #onAbort = () => this.#controller.abort(this.#outer!.reason);
+
+  end(): void {
+    this.#cancel();
+    this.#outer?.removeEventListener('abort', this.#onAbort);
+  }
+}

@@ -1,16 +1,13 @@
 import { describe, expect, test, vi } from 'vitest';
 import { VirtualClock } from '../testing/virtual-clock.ts';
-import { type LastingHold, LastingHolds } from './lasting-holds.ts';
+import { LastingHolds } from './lasting-holds.ts';
 
 function scene() {
   const clock = new VirtualClock();
   const holds = new LastingHolds(clock, 100);
   const told: string[] = [];
-  const begin = (name: string): LastingHold => {
-    const hold = { grantedAtMs: clock.nowMs(), lasted: () => void told.push(`${name} ${clock.nowMs()}`) };
-    holds.add(hold);
-    return hold;
-  };
+  const begin = (name: string) =>
+    holds.add({ grantedAtMs: clock.nowMs(), lasted: () => void told.push(`${name} ${clock.nowMs()}`) });
   return { clock, holds, told, begin };
 }
 
@@ -29,19 +26,19 @@ describe('holds that last', () => {
   });
 
   test('are not told once they have ended, and share one timer', async () => {
-    const { clock, holds, told, begin } = scene();
+    const { clock, told, begin } = scene();
     for (let count = 0; count < 50; count++) {
       const hold = begin('short');
       expect(clock.alarmCount).toBe(1);
       await clock.advance(1);
-      holds.delete(hold);
+      hold.remove();
     }
     const last = begin('long');
     await clock.advance(99);
     expect(told).toEqual([]);
     await clock.advance(1);
     expect(told).toEqual(['long 150']);
-    holds.delete(last);
+    last.remove();
     await clock.advance(1_000);
     expect(clock.alarmCount).toBe(0);
   });

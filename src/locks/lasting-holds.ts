@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '../base/clock.ts';
+import { type Link, LinkedList } from '../base/linked-list.ts';
 
 /** A hold that is to be told when it has lasted for long. */
 export interface LastingHold {
@@ -13,7 +14,7 @@ export interface LastingHold {
 export class LastingHolds {
   readonly #clock: Clock;
   readonly #lastingMs: number;
-  readonly #young = new Set<LastingHold>();
+  readonly #young = new LinkedList<LastingHold>();
   #cancel: Cancel | undefined;
 
   constructor(clock: Clock, lastingMs: number) {
@@ -21,14 +22,10 @@ export class LastingHolds {
     this.#lastingMs = lastingMs;
   }
 
-  add(hold: LastingHold): void {
-    this.#young.add(hold);
+  /** Returns what is to be removed when it has ended. */
+  add(hold: LastingHold): Link<LastingHold> {
     this.#cancel ??= this.#awaitThat(hold);
-  }
-
-  /** It has ended. */
-  delete(hold: LastingHold): void {
-    this.#young.delete(hold);
+    return this.#young.add(hold);
   }
 
   /** Takes the timer back: the connection is closed. */
@@ -49,12 +46,13 @@ export class LastingHolds {
   readonly #look = () => {
     this.#cancel = undefined;
     const nowMs = this.#clock.nowMs();
-    for (const hold of this.#young) {
+    for (let link = this.#young.first; link; link = this.#young.first) {
+      const { item: hold } = link;
       if (this.#dueAtMs(hold) > nowMs) {
         this.#cancel = this.#awaitThat(hold);
         return;
       }
-      this.#young.delete(hold);
+      link.remove();
       hold.lasted();
     }
   };

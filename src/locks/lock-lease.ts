@@ -1,4 +1,5 @@
 import type { Emitter } from '../base/emitter.ts';
+import type { Link } from '../base/linked-list.ts';
 import type { MultiResults, MultiWrite } from '../client/operations-of-multi.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import { MultiError, ServerError, ZkError } from '../protocol/errors.ts';
@@ -45,6 +46,8 @@ export class Holding implements PlaceEvents, LastingHold {
   readonly grantedAtMs: number;
   readonly #owner: unknown;
   readonly #use: LockUse;
+  /** Among the holds that have not lasted for long. */
+  #young: Link<LastingHold> | undefined;
   #message: HoldMessage | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #leaseCount = 0;
@@ -79,7 +82,7 @@ export class Holding implements PlaceEvents, LastingHold {
     this.#use = lock.use;
     this.grantedAtMs = context.clock.nowMs();
     grant.hold.onEnded((cause) => this.#lose(new LockLostError(this.lockName, cause.message, { cause })));
-    if (!grant.watched) context.young.add(this);
+    if (!grant.watched) this.#young = context.young.add(this);
     grant.attend(this);
   }
 
@@ -182,7 +185,7 @@ export class Holding implements PlaceEvents, LastingHold {
 
   #end(state: 'lost' | 'released'): void {
     this.#state = state;
-    if (!this.#grant.watched) this.#context.young.delete(this);
+    this.#young?.remove();
     this.#grant.hold.release();
   }
 

@@ -239,7 +239,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     contend: Contending,
   ): Promise<LockLease | undefined> {
     const { clock } = this.context;
-    const giveUp = new GiveUp(clock, options, () => this.#timedOut(options.timeoutMs!));
+    const giveUp = new GiveUp(clock, options, this.#timedOut);
     try {
       for (;;) {
         const contested = await contend(trace, giveUp.signal);
@@ -274,11 +274,11 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     }
   }
 
-  #timedOut(timeoutMs: number): Error {
+  readonly #timedOut = (timeoutMs: number): Error => {
     const { state, readOnly } = this.context.zk.session;
     if (state === 'connected' && !readOnly) return new LockTimeoutError(this.name, timeoutMs);
     return new LockUnreachableError(this.name, `no server to ask within ${timeoutMs} ms (${state})`);
-  }
+  };
 
   #explained(error: unknown): unknown {
     if (isServerError(error, 'no-children-for-ephemerals')) {

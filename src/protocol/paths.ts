@@ -4,11 +4,21 @@
  */
 export function pathFault(path: string): string | undefined {
   if (path === '') return 'it is empty';
-  if (!path.startsWith('/')) return 'it does not begin with /';
   if (path === '/') return undefined;
-  if (path.endsWith('/')) return 'it ends with /';
+  if (path.length > 1 && path.endsWith('/')) return 'it ends with /';
+  return faultUpTo(path, path.length);
+}
+
+/** As `pathFault`, for a path that gets a number appended: it may end with /, or with dots. */
+export function sequentialPathFault(path: string): string | undefined {
+  return faultUpTo(path, path.length - 1);
+}
+
+/** What is wrong with the units of a path, and with its elements that end by this index. */
+function faultUpTo(path: string, end: number): string | undefined {
+  if (!path.startsWith('/')) return 'it does not begin with /';
   let elementStart = 1;
-  for (let index = 1; index <= path.length; index++) {
+  for (let index = 1; index <= end; index++) {
     const unit = index === path.length ? 0x2f : path.charCodeAt(index);
     if (unit > 0x2f && unit < 0x7f) continue; // Nearly all there are.
     if (unit === 0x2f) {
@@ -23,11 +33,6 @@ export function pathFault(path: string): string | undefined {
     }
   }
   return undefined;
-}
-
-/** As `pathFault`, for a path that gets a number appended: it may end with /. */
-export function sequentialPathFault(path: string): string | undefined {
-  return pathFault(`${path}1`);
 }
 
 function isForbiddenUnit(unit: number): boolean {

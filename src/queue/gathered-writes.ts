@@ -1,5 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
+import { FreshMap } from '../base/fresh-map.ts';
+import type { MultiWrite } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { MultiError } from '../protocol/errors.ts';
@@ -42,7 +44,7 @@ export class GatheredWrites {
   readonly #clock: Clock;
   readonly #waiting = new Fifo<QueueWrite>();
   /** Of the creations that wait or are under way. */
-  readonly #folders = new Set<string>();
+  readonly #folders = new FreshMap<string, true>();
   /** Those that go for themselves. */
   readonly #apart: QueueWrite[] = [];
   readonly #afterwards: (() => void)[] = [];
@@ -64,7 +66,7 @@ export class GatheredWrites {
   create(entry: EntryFacts, onSent: () => void): Promise<Made> {
     const write = new EntryCreation(entry, onSent);
     const isApart = this.#folders.has(write.folder);
-    this.#folders.add(write.folder);
+    this.#folders.set(write.folder, true);
     return this.#wait(write, isApart ? this.#apart : this.#waiting) as Promise<Made>;
   }
 
@@ -79,7 +81,7 @@ export class GatheredWrites {
   }
 
   /** Does all of it in one step. What it is to be is asked for when it leaves, and again if it has to leave again. */
-  multi(operations: QueueTransaction['operations']): Promise<void> {
+  multi(operations: () => readonly MultiWrite<unknown>[]): Promise<void> {
     return this.#wait(new QueueTransaction(operations)) as Promise<void>;
   }
 
@@ -181,15 +183,16 @@ export class GatheredWrites {
 
   async #together(writes: readonly QueueWrite[]): Promise<void> {
     try {
-      const parts = writes.map((write) => write.operations());
-      const answering = this.#zk.multi(parts.flat(), { session: this.#session });
+      const transaction: MultiWrite<unknown>[] = [];
+      const begins: number[] = [];
+      for (const write of writes) {
+        begins.push(transaction.length);
+        write.addTo(transaction);
+      }
+      const answering = this.#zk.multi(transaction, { session: this.#session });
       for (const write of writes) write.sent();
       const results = await answering;
-      let at = 0;
-      for (let index = 0; index < writes.length; index++) {
-        writes[index]!.resolve(results[at]);
-        at += parts[index]!.length;
-      }
+      for (let index = 0; index < writes.length; index++) writes[index]!.resolve(results[begins[index]!]);
     } catch (error) {
       if (!(error instanceof MultiError)) for (const write of writes) write.reject(error);
       else await Promise.all(writes.map((write) => new Promise<void>((done) => this.#ask(write, done))));

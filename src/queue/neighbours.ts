@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { FreshMap } from '../base/fresh-map.ts';
 import type { Departure } from './lock-queue.ts';
 
 /** After so many in one go others get a look in: timers, sockets, heartbeats. */
@@ -32,7 +33,7 @@ export function remainingOf(told: readonly Follower[]): readonly Follower[] {
  */
 export class Neighbours {
   /** By the name of the place that they are behind. */
-  readonly #followers = new Map<string, Set<Follower> | undefined>();
+  readonly #followers = new FreshMap<string, Set<Follower> | undefined>();
   #inOneGo = 0;
 
   /** A place was taken. */

@@ -34,8 +34,8 @@ export abstract class QueueWrite {
     });
   }
 
-  /** What it is as a part of a transaction; the first of its results is what it settles with. */
-  abstract operations(): readonly MultiWrite<unknown>[];
+  /** Adds what it is as a part of a transaction; the first of its results is what it settles with. */
+  abstract addTo(transaction: MultiWrite<unknown>[]): void;
   /** The same as a request of its own. */
   abstract ask(zk: ZooKeeper, session: Session): Promise<unknown>;
   /** Makes of the answer to that what a transaction answers. */
@@ -60,9 +60,9 @@ export class EntryCreation extends QueueWrite {
     this.#onSent = onSent;
   }
 
-  operations(): readonly MultiWrite<unknown>[] {
+  addTo(transaction: MultiWrite<unknown>[]): void {
     const { prefix, data, acl } = this.#entry;
-    return [ops.create(prefix, data, { mode: 'ephemeral-sequential', acl })];
+    transaction.push(ops.create(prefix, data, { mode: 'ephemeral-sequential', acl }));
   }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
     const { prefix, data, acl } = this.#entry;
@@ -84,8 +84,8 @@ export class EntryDeletion extends QueueWrite {
     this.#path = path;
   }
 
-  operations(): readonly MultiWrite<unknown>[] {
-    return [ops.delete(this.#path)];
+  addTo(transaction: MultiWrite<unknown>[]): void {
+    transaction.push(ops.delete(this.#path));
   }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
     return zk.delete(this.#path, { session });
@@ -94,14 +94,17 @@ export class EntryDeletion extends QueueWrite {
 
 /** Several things in one step. What they are is asked for when it leaves, and again if it has to leave again. */
 export class QueueTransaction extends QueueWrite {
-  readonly operations: () => readonly MultiWrite<unknown>[];
+  readonly #operations: () => readonly MultiWrite<unknown>[];
 
   constructor(operations: () => readonly MultiWrite<unknown>[]) {
     super();
-    this.operations = operations;
+    this.#operations = operations;
   }
 
+  addTo(transaction: MultiWrite<unknown>[]): void {
+    for (const operation of this.#operations()) transaction.push(operation);
+  }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
-    return zk.multi(this.operations(), { session });
+    return zk.multi(this.#operations(), { session });
   }
 }

@@ -171,6 +171,7 @@ class Entrance {
   readonly #session: Session;
   /** One for each entry, each with an id of its own: where the number sticks, nothing else tells them apart. */
   readonly #prefixes: readonly string[];
+  #viewing: Promise<QueueView> | undefined;
   #foldersMissing = false;
   #folderAttemptCount = 0;
 
@@ -192,16 +193,14 @@ class Entrance {
     const queue = this.#queues[0]!;
     if (this.#prefixes.length > 1 || !queue.folderSeen) return onlyOf(await this.enter());
     const guess = queue.lone.guess(this.#session);
-    let viewing: Promise<QueueView> | undefined;
     let place: Place | undefined;
     try {
-      const onSent = guess ? ignore : () => (viewing = queue.viewSoon(this.#session));
-      const made = await this.#createGathered(queue, onSent);
+      const made = await this.#createGathered(queue, guess ? ignore : this.#lookingSoon(queue));
       place = queue.place(made, this.#session, this.#request.data);
       if (guess && queue.lone.isRight(guess, place.entry)) {
         return { place, others: NOBODY, view: { entries: [place.entry], foreign: NONE } };
       }
-      const view = await this.#viewBehind(queue, viewing);
+      const view = await this.#viewBehind(queue, this.#viewing);
       queue.lone.joined(place.entry, view, this.#session);
       return { place, others: NOBODY, view };
     } catch (error) {
@@ -303,6 +302,13 @@ class Entrance {
       for (const place of places) void place.leave().catch(() => {});
       throw error;
     }
+  }
+
+  /** Apart from where it is used: most entries need no look. */
+  #lookingSoon(queue: ZooKeeperQueue): () => void {
+    return () => {
+      this.#viewing = queue.viewSoon(this.#session);
+    };
   }
 
   /** What was asked for with the creation, or is asked for now. */
