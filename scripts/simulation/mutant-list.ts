@@ -227,8 +227,8 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a neighbour that gives up is a grant', [
     PLACE,
-    "if (departure === 'released') told.resolve('released');\n        else watch();",
-    "told.resolve('released');",
+    "if (departure !== 'released') return watch();",
+    '',
   ]),
   mutant('who left its place because it was lost tells its neighbour that it was released', [
     PLACE,

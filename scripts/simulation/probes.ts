@@ -169,15 +169,11 @@ export const probes: readonly Probe[] = [
     "if (type !== 'session-lost'‹ && @@›) told.resolve('gone');",
   ),
   probe('place: told of a baton', 'queue/zookeeper-place.ts', 'strayed = !watched;‹ @@;›'),
-  probe(
-    'place: told by a neighbour',
-    'queue/zookeeper-place.ts',
-    "if (departure === 'released'‹ && @@›) told.resolve('released');",
-  ),
+  probe('place: told by a neighbour', 'queue/zookeeper-place.ts', '‹@@; ›succession.begin();'),
   probe(
     'place: a neighbour gave up',
     'queue/zookeeper-place.ts',
-    "told.resolve('released');\n        else ‹if (@@) ›watch();",
+    "if (departure !== 'released'‹ && @@›) return watch();",
   ),
   probe(
     'place: passes the baton',

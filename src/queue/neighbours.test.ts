@@ -7,6 +7,7 @@ const follower = (departed: Follower['departed']): Follower => ({
   departed,
   evict: () => expect.unreachable(),
   heirs: () => undefined,
+  aheadSettled: () => [],
 });
 
 describe('places of one process', () => {

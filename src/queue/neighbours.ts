@@ -15,6 +15,8 @@ export interface Follower {
   evict(): void;
   /** Whom it has told in turn, once it has left; undefined before. */
   heirs(): readonly Follower[] | undefined;
+  /** The one ahead, who told it, asks for them no more. Returns of whom that is true by this, too. */
+  aheadSettled(): readonly Follower[];
 }
 
 /** Of those who were told, and whom they have told since: who has not left yet. */

@@ -38,18 +38,24 @@ function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace
 }
 
 describe('a place that is let go of, with a neighbour behind it', () => {
+  const SETTLED = 'told that nobody asks any more';
   const follow = (neighbours: Neighbours, log: string[], heirs: Follower['heirs'] = () => undefined) =>
     neighbours.follow(OWN, {
       path: NEXT,
       departed: (departure) => log.push(`told ${departure}`),
       evict: () => log.push('told that it is removed'),
       heirs,
+      aheadSettled: () => {
+        log.push(SETTLED);
+        return [];
+      },
     });
   const heir = (path: string, heirs?: readonly Follower[]): Follower => ({
     path,
     departed: () => expect.unreachable(),
     evict: () => expect.unreachable(),
     heirs: () => heirs,
+    aheadSettled: () => expect.unreachable(),
   });
 
   test('tells it, and goes only if its node is there', async () => {
@@ -57,7 +63,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     const { place, neighbours } = placeOf(log, []);
     follow(neighbours, log);
     await place.leave({ released: true });
-    expect(log).toEqual(['told released', `check ${NEXT}, delete ${FOLDER}/${OWN}`]);
+    expect(log).toEqual(['told released', `check ${NEXT}, delete ${FOLDER}/${OWN}`, SETTLED]);
   });
 
   test('goes if the node of whoever holds by then is there', async () => {
@@ -65,7 +71,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     const { place, neighbours } = placeOf(log, []);
     follow(neighbours, log, () => [heir(`${FOLDER}/second`, [heir(`${FOLDER}/third`)])]);
     await place.leave({ released: true });
-    expect(log).toEqual(['told released', `check ${FOLDER}/third, delete ${FOLDER}/${OWN}`]);
+    expect(log).toEqual(['told released', `check ${FOLDER}/third, delete ${FOLDER}/${OWN}`, SETTLED]);
   });
 
   test('goes unasked if all who were told have let go', async () => {
@@ -73,7 +79,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     const { place, neighbours } = placeOf(log, []);
     follow(neighbours, log, () => [heir(`${FOLDER}/second`, [])]);
     await place.leave({ released: true });
-    expect(log).toEqual(['told released', `delete ${FOLDER}/${OWN}`]);
+    expect(log).toEqual(['told released', `delete ${FOLDER}/${OWN}`, SETTLED]);
   });
 
   test('asks for the next holder, where the first was gone because it let go meanwhile', async () => {
@@ -101,6 +107,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
       `check ${NEXT}, delete ${FOLDER}/${OWN}`,
       'told that it is removed',
       `delete ${FOLDER}/${OWN}`,
+      SETTLED,
     ]);
   });
 

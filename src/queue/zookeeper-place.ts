@@ -30,6 +30,7 @@ import {
   untilAnswered,
   untilSettled,
 } from './settled-writes.ts';
+import { Succession } from './succession.ts';
 
 /** What anyone may write into a holder's node to ask for the lock, as Curator's `Revoker` does. */
 export const REVOKE_MARK = '__REVOKE__';
@@ -83,8 +84,8 @@ export class ZooKeeperPlace implements Place {
   #revoked = false;
   #selfWatch: Promise<void> | undefined;
   #leaving: Promise<void> | undefined;
-  /** Who was told that this place was let go of; undefined while it is not left. */
-  #heirs: readonly Follower[] | undefined;
+  /** Of those of this process; made when there are others. */
+  #succession: Succession | undefined;
   /** Another entry of ours stands at the same spot. */
   #accompanied = false;
   #listening: Deferred<Departure> | undefined;
@@ -189,14 +190,18 @@ export class ZooKeeperPlace implements Place {
    */
   #follow(to: QueueEntry, told: Deferred<Departure>, watch: () => void): { stop(): void } | undefined {
     const { neighbours, clock } = this.#store;
+    this.#succession ??= new Succession();
+    const succession = this.#succession;
     const stopFollowing = neighbours.follow(to.name, {
       path: this.path,
       departed: (departure) => {
-        if (departure === 'released') told.resolve('released');
-        else watch();
+        if (departure !== 'released') return watch();
+        succession.begin();
+        told.resolve('released');
       },
       evict: () => this.#evict(),
-      heirs: () => this.#heirs,
+      heirs: () => succession.heirs,
+      aheadSettled: () => succession.aheadSettled(),
     });
     if (!stopFollowing) return undefined;
     const cancelWatch = clock.at(clock.nowMs() + LASTING_MS, watch);
@@ -370,7 +375,15 @@ export class ZooKeeperPlace implements Place {
     const followers = byServer ? [] : told;
     if (this.lost.aborted) return Promise.resolve();
     if (!isFree || !(baton || followers.length > 0)) return this.#delete();
-    return this.#passOn(followers).then((passedOn) => (passedOn ? undefined : this.#delete()));
+    return this.#handOn(followers);
+  }
+
+  async #handOn(followers: readonly Follower[]): Promise<void> {
+    try {
+      if (!(await this.#passOn(followers))) await this.#delete();
+    } finally {
+      this.#succession?.settle();
+    }
   }
 
   /** Tells those of this process who wait behind it; returns them. */
@@ -379,7 +392,8 @@ export class ZooKeeperPlace implements Place {
     const followers = nameIsShared
       ? []
       : this.#store.neighbours.leave(this.entry.name, isFree ? 'released' : 'gone');
-    this.#heirs = isFree ? followers : [];
+    if (followers.length > 0) this.#succession ??= new Succession();
+    this.#succession?.passTo(isFree ? followers : []);
     return followers;
   }
 
