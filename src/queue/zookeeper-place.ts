@@ -56,7 +56,7 @@ interface SessionQueue {
   readonly path: string;
   read(names: readonly string[], session: Session): QueueView | Promise<QueueView>;
   viewIn(session: Session): Promise<QueueView>;
-  /** The entry was removed by its owner, for certain. */
+  /** The entry was removed by its owner, for certain, and no other of the owner's stands at its spot. */
   left(entry: QueueEntry): void;
 }
 
@@ -404,7 +404,9 @@ export class ZooKeeperPlace implements Place {
       return this.#evicted ? Promise.resolve() : deleteForSure(zk, this.path, this.#bounds, this.token);
     }
     return this.#writes.delete(this.path).then(
-      () => this.#facts.queue.left(this.entry),
+      () => {
+        if (!this.#accompanied) this.#facts.queue.left(this.entry);
+      },
       (error) => {
         if (isServerError(error, 'no-node') || isSessionOver(error)) return;
         return deleteForSure(zk, this.path, this.#bounds);

@@ -5,6 +5,8 @@ import type { HoldMode, LockRecipe } from '../../src/testing.ts';
 export interface WorkerOrders {
   /** What the history calls it. */
   readonly client: string;
+  /** Counted from 1; the same for all its lives. */
+  readonly slot: number;
   readonly seed: number;
   /** A connect string for each session. */
   readonly sessions: readonly string[];
@@ -44,6 +46,12 @@ export const LOCKS: Readonly<Record<string, { readonly recipe: LockRecipe; reado
   l2: { recipe: 'mutex' },
   l3: { recipe: 'read-write' },
   l4: { recipe: 'election' },
+  // One for each worker, which takes it again and again; others come by.
+  o1: { recipe: 'mutex' },
+  o2: { recipe: 'mutex' },
+  o3: { recipe: 'mutex' },
+  o4: { recipe: 'mutex' },
+  o5: { recipe: 'mutex' },
 };
 
 /** The lock whose holders are stopped on purpose: what they write when they wake must be refused. */
@@ -106,6 +114,19 @@ export const LONG_WISHES: readonly Wish[] = [
   },
   { ...mutex('l4'), holdMsMax: 2_500, mode: 'leader', lock: (holdfast) => holdfast.election('l4') },
 ];
+
+/** So often a worker takes its own lock before it goes to another's. */
+const OWN_ROUNDS = 500;
+
+/** What the worker of a slot wants of those locks that one worker takes again and again. */
+export function ownWishes(slot: number): readonly Wish[] {
+  const own = Object.keys(LOCKS).filter((name) => name.startsWith('o'));
+  const wishes = own.map((name) => ({ ...mutex(name), holdMsMax: 2 }));
+  const mine = own.indexOf(`o${slot}`);
+  return wishes.flatMap((wish, index) =>
+    index === mine ? Array<Wish>((own.length - 1) * OWN_ROUNDS).fill(wish) : [wish],
+  );
+}
 
 /** What workers want, as often as it stands here. */
 export const WISHES: readonly Wish[] = [

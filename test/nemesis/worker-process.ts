@@ -3,10 +3,12 @@ import { connect } from '../../src/holdfast.ts';
 import { seededRandom } from '../../src/testing.ts';
 import { nowMs, Recorder } from './recorder.ts';
 import { ResourceClient } from './resource-client.ts';
-import { LONG_WISHES, type WorkerCommand, type WorkerOrders, type WorkerReport } from './scene.ts';
+import { LONG_WISHES, ownWishes, type WorkerCommand, type WorkerOrders, type WorkerReport } from './scene.ts';
 import { type Workplace, workOn, workOnControl } from './workload.ts';
 
 const TASKS_PER_SESSION = 2;
+/** Between two rounds with the lock that is mostly its own. */
+const OWN_PAUSE_MS_MAX = 30;
 const TICK_MS = 20;
 /** Ticks that come further apart than this say that the process did not run. */
 const STALL_MS = 100;
@@ -54,7 +56,10 @@ const place: Workplace = {
   },
   holding: (lock, held) => report({ kind: 'holding', lock, held }),
 };
-const tasks = holdfasts.flatMap((holdfast) => [
+/** A lock that hardly anybody else wants says nothing of those that all do. */
+const apart: Workplace = { ...place, granted: () => {} };
+const tasks = holdfasts.flatMap((holdfast, index) => [
+  ...(index === 0 ? [workOn(holdfast, apart, ownWishes(orders.slot), OWN_PAUSE_MS_MAX)] : []),
   ...Array.from({ length: TASKS_PER_SESSION }, () => workOn(holdfast, place)),
   workOn(holdfast, place, LONG_WISHES),
   workOnControl(holdfast, place),

@@ -82,6 +82,7 @@ export class Worker implements AsyncDisposable {
     const { folder, sessionTimeoutMs, resourcePort } = this.#place;
     const orders: WorkerOrders = {
       client: this.client,
+      slot: this.slot,
       seed: this.#random(),
       sessions: this.proxies.map(
         (proxies) => `${proxies.map(({ connectString }) => connectString).join(',')}${CHROOT}`,

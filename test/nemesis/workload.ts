@@ -46,11 +46,12 @@ export async function workOn(
   holdfast: Holdfast,
   place: Workplace,
   wishes: readonly Wish[] = WISHES,
+  pauseMsMax = 60,
 ): Promise<void> {
   const task = new Task(holdfast, place, wishes);
   while (!place.drain.aborted) {
     await task.round();
-    await delay(place.random.u32() % 60);
+    await delay(place.random.u32() % pauseMsMax);
   }
 }
 

@@ -1,4 +1,4 @@
-// No library at all: the three requests of a free mutex on a bare socket, as Holdfast sends them. What is measured is the
+// No library at all: the two requests of a mutex that is taken again on a bare socket, as Holdfast sends them. What is measured is the
 // server, the kernel and Node; nothing that is written for Node can be much faster on that server.
 import { connect } from 'node:net';
 import { FrameDecoder } from '../../../src/protocol/frame-decoder.ts';
@@ -7,10 +7,9 @@ import { type LockDriver, type LockSession, serveOrders } from './serve-orders.t
 
 const [, , servers] = process.argv as string[] as [string, string, string];
 const SESSION_TIMEOUT_MS = 30_000;
-const [CREATE, DELETE, GET_CHILDREN, CREATE2] = [1, 2, 8, 15];
+const [CREATE, DELETE, CREATE2] = [1, 2, 15];
 const [PERSISTENT, EPHEMERAL_SEQUENTIAL] = [0, 3];
 const ANY_VERSION = ints(-1);
-const NO_WATCH = Buffer.from([0]);
 const OPEN_ACL = Buffer.concat([ints(1, 31), text('world'), text('anyone')]);
 const REPLY_HEADER_LENGTH = 16;
 /** As long as Holdfast's. */
@@ -30,15 +29,11 @@ const driver: LockDriver = {
         const folder = `/bare-${name}`;
         let made = false;
         return async () => {
-          if (!made) await ask(create(CREATE, folder, '', PERSISTENT))[0];
+          if (!made) await ask(create(CREATE, folder, '', PERSISTENT));
           made = true;
-          const [created, listed] = ask(
-            create(CREATE2, `${folder}/${NAME}`, DATA, EPHEMERAL_SEQUENTIAL),
-            request(GET_CHILDREN, folder, NO_WATCH),
-          ) as [Promise<Buffer>, Promise<Buffer>];
-          const path = textAt(await created, REPLY_HEADER_LENGTH);
-          await listed;
-          return async () => ask(request(DELETE, path, ANY_VERSION))[0];
+          const created = await ask(create(CREATE2, `${folder}/${NAME}`, DATA, EPHEMERAL_SEQUENTIAL));
+          const path = textAt(created, REPLY_HEADER_LENGTH);
+          return async () => ask(request(DELETE, path, ANY_VERSION));
         };
       },
       close: async () => end(),
@@ -47,8 +42,8 @@ const driver: LockDriver = {
 };
 await serveOrders(driver);
 
-/** Requests that are given together leave in one write; each resolves with its reply. */
-async function openSession(): Promise<{ ask(...frames: Buffer[]): Promise<Buffer>[]; end(): void }> {
+/** A request resolves with its reply. */
+async function openSession(): Promise<{ ask(frame: Buffer): Promise<Buffer>; end(): void }> {
   const [host, port] = servers.split(',')[0]!.split(':') as [string, string];
   const frames = new FrameDecoder(1 << 20);
   const waiting: ((reply: Buffer) => void)[] = [];
@@ -64,12 +59,12 @@ async function openSession(): Promise<{ ask(...frames: Buffer[]): Promise<Buffer
       },
     },
   });
-  const ask = (...requests: Buffer[]) => {
-    const replies = requests.map(() => new Promise<Buffer>((resolve) => waiting.push(resolve)));
-    socket.write(requests.length === 1 ? requests[0]! : Buffer.concat(requests));
-    return replies;
+  const ask = (request: Buffer) => {
+    const reply = new Promise<Buffer>((resolve) => waiting.push(resolve));
+    socket.write(request);
+    return reply;
   };
-  await ask(helloFrame(SESSION_TIMEOUT_MS))[0];
+  await ask(helloFrame(SESSION_TIMEOUT_MS));
   return { ask, end: () => void socket.destroy() };
 }
 
