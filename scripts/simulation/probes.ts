@@ -125,7 +125,7 @@ export const probes: readonly Probe[] = [
   probe(
     'folder watch: taken away, being idle',
     'queue/folder-watches.ts',
-    'if (isSet‹ && @@›) void this.#zk.unwatch(',
+    'if (!watch.takeUsed()‹ && @@›) this.#takeAway(watch);',
   ),
   probe(
     'join: the folder is missing',

@@ -46,7 +46,8 @@ export class FolderWatches {
     this.#cancelSweep ??= this.#sweepLater();
     const { lastZxid } = this.#session;
     const watches = [{ kind: 'data', path, listener: watch.end } as const];
-    this.#gathered.set(lastZxid, watches, watch.wasSet).catch(watch.end);
+    // Where no answer came, the server may have set it for all that.
+    this.#gathered.set(lastZxid, watches, watch.wasSet).catch(() => this.#takeAway(watch));
     return watch;
   }
 
@@ -57,13 +58,16 @@ export class FolderWatches {
   readonly #sweep = () => {
     this.#cancelSweep = undefined;
     for (const watch of this.#watches) {
-      if (watch.takeUsed()) continue;
-      const { path, isSet, end } = watch;
-      end();
-      if (isSet) void this.#zk.unwatch(path, 'data', end);
+      if (!watch.takeUsed()) this.#takeAway(watch);
     }
     if (this.#watches.size > 0) this.#cancelSweep ??= this.#sweepLater();
   };
+
+  /** Does nothing at the server if it is not set there, or not any more. */
+  #takeAway({ path, end }: Watching): void {
+    end();
+    void this.#zk.unwatch(path, 'data', end);
+  }
 
   #forget(watch: Watching): void {
     this.#watches.delete(watch);
