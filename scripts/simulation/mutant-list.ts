@@ -464,4 +464,12 @@ export const mutants: readonly Mutant[] = [
       [LOCK, 'holding.assertNotLost(); // Never hand out what is lost already.', ''],
     ),
   ),
+  killed(
+    'src/telemetry/open-telemetry.test.ts',
+    mutant('an exception of a span processor reaches the lock', [
+      'telemetry/open-telemetry.ts',
+      'guarded(() => span.end());',
+      'span.end();',
+    ]),
+  ),
 ];
