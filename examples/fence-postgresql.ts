@@ -39,7 +39,7 @@ export async function updateBalance(
 ) {
   const { rowCount } = await db.query(
     'update account set balance = $2, fence = $3 where id = $1 and fence <= $3',
-    [id, String(balance), String(token)],
+    [id, String(balance), textOf(token)],
   );
   if (rowCount === 0) throw await refusal(db, token, ['select fence from account where id = $1', id]);
 }
@@ -54,7 +54,7 @@ export async function putBalance(
     `insert into account (id, balance, fence) values ($1, $2, $3)
      on conflict (id) do update set balance = excluded.balance, fence = excluded.fence
      where account.fence <= excluded.fence`,
-    [id, String(balance), String(token)],
+    [id, String(balance), textOf(token)],
   );
   if (rowCount === 0) throw await refusal(db, token, ['select fence from account where id = $1', id]);
 }
@@ -75,7 +75,7 @@ export async function inFencedTransaction<T>(
     const { rowCount } = await db.query(
       `insert into fence (resource, token) values ($1, $2)
        on conflict (resource) do update set token = excluded.token where fence.token <= excluded.token`,
-      [resource, String(token)],
+      [resource, textOf(token)],
     );
     if (rowCount === 0)
       throw await refusal(db, token, ['select token from fence where resource = $1', resource]);
@@ -90,6 +90,13 @@ export async function inFencedTransaction<T>(
     // A connection whose transaction may be open still is not given to the next one.
     db.release(failure !== undefined && !(failure instanceof StaleTokenError));
   }
+}
+
+/** As it goes into a statement. A number is refused: beyond 2^53 it is a neighbour of the token. */
+function textOf(token: bigint): string {
+  if (typeof token !== 'bigint') throw new TypeError(`token: ${typeof token} given; a bigint is needed`);
+  if (token < 0n) throw new RangeError(`token: ${token} given; a bigint from 0 is needed`);
+  return String(token);
 }
 
 /** Says why nothing was written: no such row, or a later token. What it reads decides nothing any more. */

@@ -23,6 +23,9 @@ export const FENCED_SET = `
     return redis.error_reply('ERR token: up to 19 digits are needed')
   end
   local highest = redis.call('HGET', KEYS[1], 'fence') or '0'
+  if #highest > 19 or not string.find(highest, '^%d+$') then
+    return redis.error_reply('ERR ' .. KEYS[1] .. ': its field fence is no token')
+  end
   if padded(token) < padded(highest) then
     return { 'stale', highest }
   end
@@ -41,6 +44,7 @@ export async function fencedSet(
   key: string,
   { value, token }: { value: string; token: bigint },
 ): Promise<void> {
+  if (typeof token !== 'bigint') throw new TypeError(`token: ${typeof token} given; a bigint is needed`);
   const options = { keys: [key], arguments: [value, String(token)] };
   const [outcome, highest] = (await redis.eval(FENCED_SET, options)) as [string, string];
   if (outcome === 'stale') throw new StaleTokenError(token, BigInt(highest));

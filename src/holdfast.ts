@@ -14,6 +14,7 @@ export { type AcquireOptions, type Attempt, Lock } from './locks/lock.ts';
 export type { AcquireMessage, HoldMessage, LockChannels, LockUse } from './locks/lock-diagnostics.ts';
 export {
   ContenderEvictedError,
+  ForeignDataError,
   ForeignNodeError,
   LockError,
   LockLostError,

@@ -449,6 +449,22 @@ export const mutants: readonly Mutant[] = [
       'if (place && this.#tasks.length === 0 &&',
     ]),
   ),
+  rare(
+    { faults: ['lag', 'isolate'] },
+    mutant('a fence in ZooKeeper believes what a lagging follower shows', [
+      'locks/fence.ts',
+      'else await this.#zk.multi([ops.check(this.path, version)]);',
+      '',
+    ]),
+  ),
+  rare(
+    { faults: ['lag', 'isolate'] },
+    mutant('a fence in ZooKeeper writes over what it has not read', [
+      'locks/fence.ts',
+      'encodeMark(mark), { version });',
+      'encodeMark(mark), {});',
+    ]),
+  ),
   // The end of the lease is told by a timer as well; only a stall lets a task come first.
   killed(
     'src/locks/shared-place.test.ts',

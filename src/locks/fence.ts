@@ -1,6 +1,8 @@
+import { checkPath } from '../client/arguments.ts';
+import { ops } from '../client/operations-of-multi.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError } from '../protocol/errors.ts';
-import { StaleTokenError } from './lock-errors.ts';
+import { ForeignDataError, StaleTokenError } from './lock-errors.ts';
 
 /**
  * The resource's side of fencing: admits a token if none larger has been admitted. In memory, for a resource that
@@ -13,7 +15,7 @@ export class Fence {
   #highest: Mark;
 
   constructor(options: { readonly highest?: bigint; readonly section?: number } = {}) {
-    this.#highest = markOf(options.highest ?? 0n, options.section);
+    this.#highest = markOf(options.highest === undefined ? 0n : options.highest, options.section);
   }
 
   /** The largest token that was admitted. */
@@ -26,7 +28,10 @@ export class Fence {
     return this.#highest.section;
   }
 
-  /** @throws ZK_STALE_TOKEN if a larger one has been admitted. The same token may come again. */
+  /**
+   * @throws ZK_STALE_TOKEN if a larger one has been admitted; TypeError, RangeError for what is no token or no section.
+   * The same token may come again.
+   */
   admit(token: bigint, section?: number): void {
     const mark = markOf(token, section);
     if (isBelow(mark, this.#highest)) throw staleError(mark, this.#highest);
@@ -40,46 +45,74 @@ interface Mark {
   readonly section: number;
 }
 
-/** A fence kept in one node: for several processes that guard one resource together. */
+/** A token is a signed number of 64 bits on the wire, and never negative. */
+const TOKEN_MAX = 2n ** 63n - 1n;
+const NOTHING_ADMITTED: Mark = { token: 0n, section: 0 };
+
+/**
+ * A fence kept in one node: for several processes that guard one resource together. The node must not be removed while
+ * tokens may still come: a fence that is gone has admitted nothing.
+ */
 export class ZooKeeperFence {
   readonly path: string;
   readonly #zk: ZooKeeper;
 
   constructor(zk: ZooKeeper, path: string) {
+    checkPath(path);
     this.#zk = zk;
     this.path = path;
   }
 
   /**
-   * Admits a token for everyone, or throws. One read if it has been admitted before, one read and one write otherwise.
+   * Admits a token for all who use this fence, or throws. One read and one write, also for a token that has been
+   * admitted before.
    *
-   * @throws ZK_STALE_TOKEN if a larger one has been admitted.
+   * What is read may be old: the server may be a follower that lags behind its leader. A token below an old mark is
+   * below the newest one too and is refused. Any other is admitted by a write that fails unless the mark that was read
+   * is still the newest.
+   *
+   * @throws TypeError, RangeError for what is no token or no section, before anything is sent; ZK_STALE_TOKEN if a
+   * larger one has been admitted; ZK_FOREIGN_DATA if the node holds something else, and nothing is written then.
    */
   async admit(token: bigint, section?: number): Promise<void> {
     const mark = markOf(token, section);
-    for (;;) {
-      try {
-        const { data, stat } = await this.#zk.get(this.path);
-        const highest = decodeMark(data?.toString('latin1') || '0');
-        if (isBelow(mark, highest)) throw staleError(mark, highest);
-        if (isBelow(highest, mark)) {
-          await this.#zk.set(this.path, encodeMark(mark), { version: stat.version });
-        }
-        return;
-      } catch (error) {
-        if (isServerError(error, 'no-node')) await this.#make(mark);
-        else if (!isServerError(error, 'bad-version')) throw error;
-      }
+    while (!(await this.#attempt(mark))) {}
+  }
+
+  /** False if the node has changed since it was read. */
+  async #attempt(mark: Mark): Promise<boolean> {
+    try {
+      const { data, stat } = await this.#zk.get(this.path);
+      const highest = this.#decode(data);
+      const { version } = stat;
+      if (isBelow(mark, highest)) throw staleError(mark, highest);
+      if (isBelow(highest, mark)) await this.#zk.set(this.path, encodeMark(mark), { version });
+      // A read cannot confirm this, nor can a sync that the leader answers by itself.
+      else await this.#zk.multi([ops.check(this.path, version)]);
+      return true;
+    } catch (error) {
+      if (isServerError(error, 'no-node')) return this.#make(mark);
+      if (isServerError(error, 'bad-version')) return false;
+      throw error;
     }
   }
 
-  async #make(mark: Mark): Promise<void> {
+  /** False if another process has made the node. */
+  async #make(mark: Mark): Promise<boolean> {
     try {
       await this.#zk.ensurePath(this.path.slice(0, this.path.lastIndexOf('/')) || '/');
       await this.#zk.create(this.path, encodeMark(mark));
+      return true;
     } catch (error) {
-      if (!isServerError(error, 'node-exists')) throw error;
+      if (isServerError(error, 'node-exists')) return false;
+      throw error;
     }
+  }
+
+  #decode(data: Uint8Array | null): Mark {
+    const mark = decodeMark(data);
+    if (!mark) throw new ForeignDataError(this.path, data, 'a fencing token, or a token and its section,');
+    return mark;
   }
 }
 
@@ -87,8 +120,16 @@ function markOf(token: bigint, section = 0): Mark {
   if (typeof token !== 'bigint') {
     throw new TypeError(`token: ${typeof token} given; a bigint is needed: a number cannot carry 64 bits`);
   }
+  if (token < 0n || token > TOKEN_MAX) {
+    throw new RangeError(`token: ${token} given; a bigint from 0 to ${TOKEN_MAX} is needed`);
+  }
+  if (typeof section !== 'number') {
+    throw new TypeError(`section: ${typeof section} given; a number is needed`);
+  }
   if (!Number.isSafeInteger(section) || section < 0) {
-    throw new RangeError(`section: ${String(section)} given; an integer from 0 is needed`);
+    throw new RangeError(
+      `section: ${section} given; an integer from 0 to ${Number.MAX_SAFE_INTEGER} is needed`,
+    );
   }
   return { token, section };
 }
@@ -102,9 +143,14 @@ function encodeMark({ token, section }: Mark): string {
   return section === 0 ? String(token) : `${token}.${section}`;
 }
 
-function decodeMark(text: string): Mark {
-  const [token, section = '0'] = text.split('.');
-  return { token: BigInt(token!), section: Number(section) };
+/** Undefined if it is no mark. */
+function decodeMark(data: Uint8Array | null): Mark | undefined {
+  if (!data || data.byteLength === 0) return NOTHING_ADMITTED;
+  const text = Buffer.from(data).toString('latin1');
+  const parts = /^(\d{1,19})(?:\.(\d{1,16}))?$/.exec(text);
+  if (!parts) return undefined;
+  const mark = { token: BigInt(parts[1]!), section: Number(parts[2] ?? 0) };
+  return mark.token <= TOKEN_MAX && Number.isSafeInteger(mark.section) ? mark : undefined;
 }
 
 function staleError(mark: Mark, highest: Mark): StaleTokenError {

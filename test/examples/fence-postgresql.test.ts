@@ -33,6 +33,14 @@ const stale = (token: bigint, highest: bigint) =>
   expect.objectContaining({ code: 'ZK_STALE_TOKEN', token, highest });
 
 describe('a fence in PostgreSQL', () => {
+  test('refuses what is no token, and writes nothing', async () => {
+    await expect(putBalance(pool, 'odd', { balance: 1n, token: 7 as never })).rejects.toThrow(TypeError);
+    await expect(putBalance(pool, 'odd', { balance: 1n, token: -1n })).rejects.toThrow(RangeError);
+    await expect(putBalance(pool, 'odd', { balance: 1n, token: 2n ** 63n })).rejects.toThrow(/out of range/);
+    const { rowCount } = await pool.query('select 1 from account where id = $1', ['odd']);
+    expect(rowCount).toBe(0);
+  });
+
   test('refuses the late token and leaves the row as it was', async () => {
     await putBalance(pool, 'late', { balance: 1n, token: 7n });
     await putBalance(pool, 'late', { balance: 2n, token: 9n });

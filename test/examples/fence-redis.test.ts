@@ -76,6 +76,21 @@ describe('a fence in Redis', () => {
     },
   );
 
+  test.each(['-5', 'hello', '1e3', '12345678901234567890'])(
+    'does not touch a key whose fence is something else: "%s"',
+    async (fence) => {
+      await redis.hSet('foreign', { value: 'theirs', fence });
+      const setting = fencedSet(redis, 'foreign', { value: 'ours', token: 7n });
+      await expect(setting).rejects.toThrow(/foreign: its field fence is no token/);
+      expect({ ...(await redis.hGetAll('foreign')) }).toEqual({ value: 'theirs', fence });
+    },
+  );
+
+  test('refuses a token that is a number before anything is sent', async () => {
+    await expect(fencedSet(redis, 'number', { value: 'x', token: 7 as never })).rejects.toThrow(TypeError);
+    expect(await redis.exists('number')).toBe(0);
+  });
+
   test('keeps the largest of many writers at once', async () => {
     const clients = await Promise.all(
       Array.from({ length: 8 }, async () => {

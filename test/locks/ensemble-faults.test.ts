@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { LockLease } from '../../src/holdfast.ts';
+import { type LockLease, ZooKeeperFence } from '../../src/holdfast.ts';
 import { LockWorkspace, SUPER_DIGEST } from '../support/lock-backends.ts';
 import { looseEnds } from '../support/loose-ends.ts';
 import { until } from '../support/until.ts';
@@ -78,6 +78,8 @@ describe('a follower that is cut off from its leader', () => {
 
         const lease = await holder.mutex('m').acquire();
         const path = `/locks/m/${(await space.entries('m'))[0]}`;
+        const fence = new ZooKeeperFence(bystander.zk, '/fences/m');
+        await fence.admit(lease.token);
         using watched = watchLease(lease);
         const waiting = other.mutex('m').acquire();
         await space.untilEntries('m', 2);
@@ -96,9 +98,17 @@ describe('a follower that is cut off from its leader', () => {
         // The fault was real: a client that is content with pings has seen nothing of it, nor has its server.
         expect(bystander.zk.session.state).toBe('connected');
         expect(await bystander.zk.exists(path), 'the lost node, as the follower has it').toBeDefined();
+        // Its fence still has the old token as the largest: what it says decides nothing.
+        await new ZooKeeperFence(other.zk, '/fences/m').admit(next.token);
+        expect(String((await bystander.zk.get('/fences/m')).data)).toBe(String(lease.token));
+        const late = fence.admit(lease.token).then(
+          () => 'admitted',
+          ({ code }) => code,
+        );
 
         await next.release();
         ensemble.heal();
+        expect(await late).toMatch(/^ZK_(STALE_TOKEN|CONNECTION_LOSS|SESSION_LOST)$/);
         await Promise.all([holder, bystander, other].map((each) => each.close()));
         await ensemble.waitUntilServing();
         await until('the follower to follow', async () => (await ensemble.followers()).length === 2);

@@ -80,5 +80,5 @@ function modeOf(dice: Dice, { recipe }: PlannedLock): LockStep['mode'] {
 
 function actOf(dice: Dice, mode: LockStep['mode']): LockStep['act'] {
   if (mode === 'write' && dice.chance(0.4)) return 'downgrade';
-  return dice.pick(['nothing', 'guard', 'fence', 're-enter', 'nested-use']);
+  return dice.pick(['nothing', 'guard', 'fence', 'late-fence', 're-enter', 'nested-use']);
 }

@@ -71,7 +71,7 @@ export interface LockStep {
   readonly abort?: Abort;
   readonly holdMs: number;
   /** What is done while it is held. */
-  readonly act: 'nothing' | 'guard' | 'fence' | 're-enter' | 'downgrade' | 'nested-use';
+  readonly act: 'nothing' | 'guard' | 'fence' | 'late-fence' | 're-enter' | 'downgrade' | 'nested-use';
   /** How it is let go of; `late` after it was looked at once more when it must be over. */
   readonly release: 'once' | 'twice' | 'dispose' | 'not-awaited';
   /** Asks for the lease's signal when it is granted; otherwise not before the end. */

@@ -1,6 +1,6 @@
 import { sleep } from '../../base/abort.ts';
 import { ops } from '../../client/operations-of-multi.ts';
-import { Fence } from '../../locks/fence.ts';
+import { Fence, ZooKeeperFence } from '../../locks/fence.ts';
 import type { Holdfast } from '../../locks/holdfast.ts';
 import type { Lock } from '../../locks/lock.ts';
 import {
@@ -35,11 +35,18 @@ const RECONNECTING_MS = 20;
 /** What is written under a lock's protection goes here. */
 export const GUARDED_FOLDER = '/guarded';
 
+/** The fences that resources keep in ZooKeeper, one for each lock. */
+const FENCE_FOLDER = '/fences';
+/** How long after its release a holder admits its token once more. */
+const LATE_MS = 150;
+
 /** Carries out what clients are planned to do, and records what comes of it. */
 export class Steps {
   readonly #world: World;
   readonly #monitor: HoldMonitor;
   readonly #fences = new Map<string, Fence>();
+  /** What each fence in ZooKeeper has admitted, once that was answered. */
+  readonly #admitted = new Map<string, Fence>();
   /** Clients that were closed. */
   readonly #closed = new WeakSet<Holdfast>();
   #attemptCount = 0;
@@ -173,6 +180,7 @@ export class Steps {
       if (typeof lease === 'string') return this.#gaveUp(attempt, lease);
       const held = await hold(lease);
       await this.#release(held, step);
+      if (step.act === 'late-fence') await this.#admitLate(client, holdfast, held);
     } catch (error) {
       this.#failed({ attempt, client: client.plan.name, locks, holdfast }, error, controller?.signal);
     }
@@ -255,6 +263,8 @@ export class Steps {
         return this.#guard(held);
       case 'fence':
         return this.#write(held);
+      case 'late-fence':
+        return this.#admit(holdfast, held);
       case 're-enter':
         return this.#within(client, lock, held);
       case 'nested-use':
@@ -364,6 +374,41 @@ export class Steps {
       outcome,
       fenced: true,
     });
+  }
+
+  /**
+   * A fence in ZooKeeper, asked through the holder's own connection: no token is admitted when a larger one was before
+   * it was asked, however old what its server knows.
+   */
+  async #admit(holdfast: Holdfast, held: HeldLease): Promise<void> {
+    if (held.mode === 'lease' || held.mode === 'read') return;
+    const { lease, locks, attempt } = held;
+    const { token, section } = lease;
+    const resource = locks[0]!;
+    const admitted = this.#admitted.get(resource) ?? new Fence();
+    this.#admitted.set(resource, admitted);
+    const before = new Fence({ highest: admitted.highest, section: admitted.section });
+    const isStale = (fence: Fence) =>
+      token < fence.highest || (token === fence.highest && section < fence.section);
+    await this.#unlessOver(held, async () => {
+      try {
+        await new ZooKeeperFence(holdfast.zk, `${FENCE_FOLDER}/${resource}`).admit(token, section);
+        if (isStale(before))
+          this.#world.fail('L1u', `${attempt} was admitted: ${token} after ${before.highest}`);
+        if (!isStale(admitted)) admitted.admit(token, section);
+      } catch (error) {
+        if (!(error instanceof StaleTokenError)) throw error;
+        if (lease.remainingMs() > 0 && !this.#monitor.isExempt(held)) {
+          this.#world.fail('L1u', `${attempt} holds ${resource} and was refused: ${error.message}`);
+        }
+      }
+    });
+  }
+
+  /** Once more, when others may have been granted the lock and been admitted. */
+  async #admitLate(client: SimulatedClient, holdfast: Holdfast, held: HeldLease): Promise<void> {
+    await sleep(client.process, LATE_MS);
+    await this.#admit(holdfast, held);
   }
 
   async #release(held: HeldLease, step: LockStep): Promise<void> {
