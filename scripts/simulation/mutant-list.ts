@@ -465,6 +465,14 @@ export const mutants: readonly Mutant[] = [
       'encodeMark(mark), {});',
     ]),
   ),
+  killed(
+    'src/locks/holdfast.test.ts',
+    mutant('an election with an id and one whose name contains that id share an object', [
+      'locks/holdfast.ts',
+      "id === undefined ? ['election', name] : ['election', name, id];",
+      "['election', id === undefined ? name : `${name} as ${id}`];",
+    ]),
+  ),
   // The end of the lease is told by a timer as well; only a stall lets a task come first.
   killed(
     'src/locks/shared-place.test.ts',

@@ -189,19 +189,18 @@ export class Holdfast implements AsyncDisposable {
     for (const name of names) checkName(name);
     if (new Set(names).size !== names.length)
       throw new TypeError(`names: ${names.join(', ')} given; each only once`);
-    return this.#lock(
-      'multi',
-      [...names].sort().join('/'),
-      () => new MultiLock(this.#context, [...names].sort()),
-      false,
-    );
+    const sorted = [...names].sort();
+    return this.#registered(['multi', ...sorted], () => new MultiLock(this.#context, sorted));
   }
 
   /** One leader among many; Curator's `LeaderLatch`. `id` is what others see; `host:pid` if left out. */
   election(name: string, options: { readonly id?: string } = {}): LeaderElection {
-    const key = options.id === undefined ? name : `${name} as ${options.id}`;
     checkName(name);
-    return this.#lock('election', key, () => new LeaderElection(this.#context, name, options), false);
+    const { id } = options;
+    if (id !== undefined && typeof id !== 'string')
+      throw new TypeError(`id: ${typeof id} given; a string is needed`);
+    const key = id === undefined ? ['election', name] : ['election', name, id];
+    return this.#registered(key, () => new LeaderElection(this.#context, name, options));
   }
 
   /** The textbook lock that does not scale: unfair, and every release wakes all who wait. */
@@ -264,9 +263,14 @@ export class Holdfast implements AsyncDisposable {
     return this.close();
   }
 
-  #lock<T extends Lock | ReadWriteLock>(kind: string, name: string, make: () => T, check = true): T {
-    if (check) checkName(name);
-    const key = `${kind} ${name}`;
+  #lock<T extends Lock | ReadWriteLock>(kind: string, name: string, make: () => T): T {
+    checkName(name);
+    return this.#registered([kind, name], make);
+  }
+
+  /** The lock object of a key, which is encoded so that no two lists of parts have the same text. */
+  #registered<T extends Lock | ReadWriteLock>(parts: readonly string[], make: () => T): T {
+    const key = JSON.stringify(parts);
     const present = this.#locks.get(key) as T | undefined;
     if (present) return present;
     const made = make();
