@@ -46,16 +46,16 @@ export function run(command, args, options = {}) {
 export function installNpmPackages() {
   if (existsSync(`${root}node_modules/.package-lock.json`) && sameLock()) return;
   console.log('setup: installing npm packages');
-  // Not `npm ci`: it refuses a lock file made where binaries for other platforms could not be had.
-  run('npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']);
+  run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
 }
 
-/** npm leaves a copy of the lock file it installed by; packages that are optional elsewhere are left out of it. */
+/** npm leaves a copy of the lock file it installed by; the binaries of other platforms are left out of it. */
 function sameLock() {
   const wanted = JSON.parse(readFileSync(`${root}package-lock.json`, 'utf8')).packages;
   const present = JSON.parse(readFileSync(`${root}node_modules/.package-lock.json`, 'utf8')).packages;
   return Object.entries(wanted).every(
-    ([path, { version, optional }]) => path === '' || optional || present[path]?.version === version,
+    ([path, { version, optional }]) =>
+      path === '' || (optional && !present[path]) || present[path]?.version === version,
   );
 }
 

@@ -58,6 +58,28 @@ for (const document of documents.split('\n').filter((file) => file !== '')) {
   }
 }
 
+// `npm ci` refuses a lock file that lacks a package of any platform, and an address would bind it to one registry.
+interface LockedPackage {
+  readonly resolved?: string;
+  readonly integrity?: string;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+const locked: Readonly<Record<string, LockedPackage>> = JSON.parse(
+  readFileSync('package-lock.json', 'utf8'),
+).packages;
+for (const [path, { resolved, integrity, optionalDependencies = {} }] of Object.entries(locked)) {
+  if (resolved)
+    fault('package-lock.json', `${path} has an address: npm install --omit-lockfile-registry-resolved`);
+  if (path !== '' && !integrity) fault('package-lock.json', `${path} has no integrity`);
+  for (const name of Object.keys(optionalDependencies)) {
+    if (locked[`${path}/node_modules/${name}`] || locked[`node_modules/${name}`]) continue;
+    fault(
+      'package-lock.json',
+      `${name}, an optional package of ${path}, is missing: take a version that has it`,
+    );
+  }
+}
+
 // What users see is explained where it is declared.
 const config = ts.getParsedCommandLineOfConfigFile(
   'tsconfig.json',
