@@ -621,6 +621,18 @@ describe('a session', () => {
       expect(thief.link.ended).toBe(true);
     }
     expect(core.sessions.get(id)).toBeDefined();
+    expect(owner.link.over).toBe(false);
+    expect(owner.call('exists', { path: '/', watch: false }).err).toBe(0);
+  });
+
+  test('moves to a connection that knows its password, and the one before it is closed', () => {
+    const { core } = world();
+    const owner = MemoryClient.connected(core);
+    const { id, password } = owner.connection.session!;
+    const again = new MemoryClient(core);
+    again.send(connectFrame({ sessionId: id, passwd: password }));
+    expect(again.handshakeAnswer()?.sessionId).toBe(id);
+    expect(owner.link.destroyed).toBe(true);
   });
 
   test('has a password of its own, never in the log', () => {

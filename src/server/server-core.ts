@@ -359,11 +359,12 @@ export class ServerCore implements HandlerContext, StoreOwner {
     timeoutMs: number,
   ): ServerSession<ServerConnection> | undefined {
     const session = this.sessions.get(id);
-    // Whoever asks, the connection that has it now is closed first, as clients that moved rely on.
-    if (session?.connection) {
+    // The password first: ids are numbers in a row, and whoever guesses one must not be able to cut its owner off.
+    if (!session || !password || !isSameSecret(session.password, password)) return undefined;
+    // A client that comes back may not have noticed yet that its connection is gone: this one takes its place.
+    if (session.connection) {
       this.#drop(session.connection, 'its session moved to another connection', 'session-moved');
     }
-    if (!session || !password || !isSameSecret(session.password, password)) return undefined;
     session.timeoutMs = timeoutMs;
     this.sessions.touch(session, this.nowMs);
     return session;

@@ -150,7 +150,11 @@ export class Side {
       lines.push(...ending(await connection.collect(() => false, CLOSE_WAIT_MS)));
       await connection.drop();
     }
-    if (previous) lines.push(...(await this.#fate(client, previous)));
+    const guessed = how.as === 'wrong password' || how.as === 'short password';
+    if (previous && guessed && client.connection === previous) {
+      await previous.drop(); // One side has closed it by now, the other has not.
+      client.connection = undefined;
+    } else if (previous) lines.push(...(await this.#fate(client, previous)));
     return lines;
   }
 
