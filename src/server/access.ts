@@ -104,7 +104,7 @@ function isValidId(scheme: string, id: string): boolean {
     case 'ip':
       return parseIpRange(id) !== undefined;
     case 'x509':
-      return /^[A-Za-z]+=/.test(id);
+      return /^([A-Za-z]+|\d+(\.\d+)+)=/.test(id);
     default:
       return false;
   }

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { lstat, rm } from 'node:fs/promises';
 import {
   connect,
   createServer as createTcpServer,
@@ -11,12 +11,16 @@ import type { Cancel, Clock } from '../base/clock.ts';
 import type { Identity } from './access.ts';
 import type { ServerLink } from './server-connection.ts';
 import type { ServerCore } from './server-core.ts';
+import { principalOfCertificate } from './x509-principal.ts';
 
 /** Certificates of the server; with `requestCert`, clients show theirs and are known by its subject. */
 export type ServerTlsOptions = Pick<
   TlsOptions,
   'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'minVersion' | 'requestCert' | 'rejectUnauthorized'
 >;
+
+/** The address of whoever comes over a unix socket. */
+const LOOPBACK = '127.0.0.1';
 
 export interface ListenerOptions {
   readonly tls?: ServerTlsOptions | undefined;
@@ -36,6 +40,8 @@ export class TcpListener {
   readonly #links = new Set<SocketLink>();
   #closing = false;
   #paused = false;
+  /** It listens on a unix socket, whose peers have no address: they are on this machine. */
+  #isLocal = false;
 
   constructor(core: ServerCore, { tls, clock, onStep }: ListenerOptions) {
     this.#core = core;
@@ -54,14 +60,15 @@ export class TcpListener {
     this.#server.on('tlsClientError', (_error, socket: Socket) => socket.destroy());
   }
 
-  /** A unix socket that a dead server left behind is replaced. */
+  /** A unix socket that a dead server left behind is replaced; any other file at its path is left alone. */
   async listen(where: Pick<ListenOptions, 'host' | 'port' | 'path'>): Promise<void> {
     const { path } = where;
+    this.#isLocal = path !== undefined;
     try {
       await this.#listen(where);
     } catch (error) {
       const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
-      if (!taken || path === undefined || (await isAnswered(path))) throw error;
+      if (!taken || path === undefined || !(await isDeadSocket(path))) throw error;
       await rm(path, { force: true });
       await this.#listen(where);
     }
@@ -100,8 +107,13 @@ export class TcpListener {
     for (const link of this.#links) link.letGo();
   }
 
+  /**
+   * A peer that has gone already has no address any more, although all it sent is there to be read. Nothing of it is
+   * read: access lists go by the address, and there is none that it could be given.
+   */
   #admit(socket: Socket): void {
-    const leave = this.#core.admit(addressOf(socket));
+    const address = this.#addressOf(socket);
+    const leave = address === undefined ? undefined : this.#core.admit(address);
     if (!leave) return void socket.destroy();
     this.#sockets.add(socket);
     socket.on('error', () => socket.destroy());
@@ -111,13 +123,21 @@ export class TcpListener {
     });
   }
 
+  /** In Java's form, for which IPv4 addresses that come in over an IPv6 socket are IPv4 addresses. */
+  #addressOf({ remoteAddress }: Socket): string | undefined {
+    if (this.#isLocal) return LOOPBACK;
+    return remoteAddress?.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
+  }
+
   #accept(socket: Socket): void {
     socket.on('error', () => socket.destroy());
+    const address = this.#addressOf(socket);
+    if (address === undefined) return void socket.destroy();
     const link = new SocketLink(socket, this.#clock, this.#core.limits.lingerMs);
     this.#links.add(link);
     if (this.#paused) link.hold();
     const connection = this.#core.accept(link, {
-      address: addressOf(socket),
+      address,
       port: socket.remotePort ?? 0,
       identities: certificateIdentities(socket),
     });
@@ -140,16 +160,22 @@ export class TcpListener {
   }
 }
 
-/** Whether anyone listens there: the file of a socket outlives its process. */
-function isAnswered(path: string): Promise<boolean> {
+/** Whether the path is a unix socket on which no process listens: the file of a socket outlives its process. */
+async function isDeadSocket(path: string): Promise<boolean> {
+  // A regular file refuses connections as well, and `lstat` does not follow a link to what is not the server's.
+  const isSocket = await lstat(path).then(
+    (file) => file.isSocket(),
+    () => false,
+  );
+  if (!isSocket) return false;
   return new Promise((resolve) => {
     const socket = connect(path);
-    const settle = (answered: boolean) => {
+    const settle = (dead: boolean) => {
       socket.destroy();
-      resolve(answered);
+      resolve(dead);
     };
-    socket.once('connect', () => settle(true));
-    socket.once('error', (error: NodeJS.ErrnoException) => settle(error.code !== 'ECONNREFUSED'));
+    socket.once('connect', () => settle(false));
+    socket.once('error', (error: NodeJS.ErrnoException) => settle(error.code === 'ECONNREFUSED'));
   });
 }
 
@@ -207,18 +233,10 @@ class SocketLink implements ServerLink {
   }
 }
 
-/** In Java's form, for which IPv4 addresses that come in over an IPv6 socket are IPv4 addresses. */
-function addressOf({ remoteAddress = '127.0.0.1' }: Socket): string {
-  return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice('::ffff:'.length) : remoteAddress;
-}
-
+/** The principal of a certificate that an authority of the server has signed. */
 function certificateIdentities(socket: Socket): Identity[] {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return [];
-  const { subject } = socket.getPeerCertificate();
-  if (!subject) return [];
-  // RFC 2253: most specific first, commas, no spaces.
-  const names = Object.entries(subject).flatMap(([key, value]) =>
-    [value].flat().map((each) => `${key}=${each}`),
-  );
-  return [{ scheme: 'x509', id: names.reverse().join(',') }];
+  const { raw } = socket.getPeerCertificate();
+  const principal = raw ? principalOfCertificate(raw) : undefined;
+  return principal === undefined ? [] : [{ scheme: 'x509', id: principal }];
 }

@@ -34,6 +34,8 @@ export interface Certificates extends AsyncDisposable {
   readonly server: KeyPair;
   /** Its subject is `CN=client,O=Holdfast`. */
   readonly client: KeyPair;
+  /** One part, whose text is the whole subject of `client`: a common name with commas in it. */
+  readonly forgedClient: KeyPair;
   /** As `server`, but no longer valid. */
   readonly expiredServer: KeyPair;
   /** As `server`, but for a host of another name. */
@@ -66,18 +68,20 @@ async function makeAll(folder: string) {
   ]);
   const server = { subject: '/O=Holdfast/CN=localhost', names: LOOPBACK_NAMES };
   const client = { subject: '/O=Holdfast/CN=client' };
-  const [good, expired, wrongHost, otherServer, goodClient, otherClient] = await Promise.all([
+  const [good, expired, wrongHost, otherServer, goodClient, forgedClient, otherClient] = await Promise.all([
     sign(folder, ca, { ...server, name: 'server' }),
     sign(folder, ca, { ...server, name: 'expired-server', validDays: -1 }),
     sign(folder, ca, { ...server, name: 'wrong-host-server', names: 'DNS:elsewhere.invalid' }),
     sign(folder, otherCa, { ...server, name: 'other-ca-server' }),
     sign(folder, ca, { ...client, name: 'client' }),
+    sign(folder, ca, { subject: '/CN=client,O=Holdfast', name: 'forged-client' }),
     sign(folder, otherCa, { ...client, name: 'other-ca-client' }),
   ]);
   return {
     caFile: ca.certFile,
     server: good,
     client: goodClient,
+    forgedClient,
     expiredServer: expired,
     wrongHostServer: wrongHost,
     selfSignedServer,
