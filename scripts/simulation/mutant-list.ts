@@ -297,8 +297,24 @@ export const mutants: readonly Mutant[] = [
     'multi-lock',
     mutant('a multi-lock waits for one of its locks only', [
       MULTI,
-      'await Promise.all(turns).catch(',
-      'await Promise.all(turns.slice(0, 1)).catch(',
+      'Promise.race([Promise.all(turns), removed.promise])',
+      'Promise.race([Promise.all(turns.slice(0, 1)), removed.promise])',
+    ]),
+  ),
+  {
+    ...mutant('a multi-lock is granted although one of its nodes was removed while it waited for another', [
+      MULTI,
+      'const isWaiting = !joined.every(isFirst);',
+      'const isWaiting = joined.length === 0 || isFirst === undefined;',
+    ]),
+    plan: { workload: 'multi-lock', faults: ['remove'], often: 'hold-long' },
+  },
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('a hold that awaited a reconnection does not look for its node', [
+      PLACE,
+      "Promise.all([zk.sync('/', { session }), this.#watchSelf()])",
+      "zk.sync('/', { session })",
     ]),
   ),
   rare(
@@ -340,7 +356,7 @@ export const mutants: readonly Mutant[] = [
     'multi-lock',
     mutant(
       'a multi-lock takes a hold that may have ended',
-      [MULTI, 'const hold = await holdOf(places[0]!, giveUp);', 'const hold = grants[0]!.hold;'],
+      [MULTI, 'const hold = await holdOfAll(places, giveUp);', 'const hold = grants[0]!.hold;'],
       [
         MULTI,
         'for (const { hold } of grants) hold.release(); // The',

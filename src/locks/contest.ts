@@ -128,6 +128,25 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
   return new PlaceGrant(place, await holdOf(place, giveUp), contended);
 }
 
+/**
+ * One hold for several places of one session, each of which is known to be there. Every place confirms its own node
+ * where the connection was lost meanwhile: a node that was removed by hand is noticed by its own place only.
+ */
+export async function holdOfAll(
+  places: readonly Place[],
+  giveUp: AbortSignal | undefined,
+): Promise<HoldOnPlace> {
+  const holding = places.map(async (place) => holdOf(place, giveUp));
+  try {
+    const [hold, ...others] = await Promise.all(holding);
+    for (const other of others) other.release();
+    return hold!;
+  } catch (error) {
+    for (const each of holding) each.then((hold) => hold.release()).catch(() => {});
+    throw error;
+  }
+}
+
 /** A hold, or no hold at all: one that comes after the wait was given up is let go of. */
 export function holdOf(place: Place, giveUp: AbortSignal | undefined): HoldOnPlace | Promise<HoldOnPlace> {
   giveUp?.throwIfAborted();
@@ -168,6 +187,7 @@ function countRoundTrip({ trace }: Contest): void {
   if (trace) trace.roundTrips++;
 }
 
-function evictedFrom(lockName: string): ContenderEvictedError {
+/** What a contender ends with whose node was removed by hand. */
+export function evictedFrom(lockName: string): ContenderEvictedError {
   return new ContenderEvictedError(lockName, 'removed from the queue by someone else');
 }

@@ -1,7 +1,10 @@
+import { orAbort } from '../base/abort.ts';
+import { deferred } from '../base/deferred.ts';
 import { SessionLostError } from '../protocol/errors.ts';
-import type { Joined } from '../queue/lock-queue.ts';
+import type { Joined, Place } from '../queue/lock-queue.ts';
+import { firstMissing } from '../queue/settled-writes.ts';
 import { joinTogether, ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import { awaitTurn, type Contest, checkView, holdOf } from './contest.ts';
+import { awaitTurn, type Contest, checkView, evictedFrom, holdOfAll } from './contest.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -13,8 +16,11 @@ import { decideTurn, exclusive, isFree } from './turn.ts';
  *
  *   1. Join all queues in one transaction. It is one point of the global order, so any two who do this stand in the
  *      same order in every queue they share: they cannot wait for each other, in whatever order the names were given.
- *   2. Await the turn in each.
- *   3. Leave all.
+ *   2. Await the turn in each. Every node is watched until the last turn has come, those that are first too: one that is
+ *      removed by hand ends the whole wait.
+ *   3. Waited for one of them? Confirm all nodes by one transaction: the last turn may have been told within the process,
+ *      where it overtakes what a server has to tell of the others.
+ *   4. Leave all.
  *
  * Not promised: that someone who takes the same mutexes one after another, here or with Curator, cannot deadlock.
  */
@@ -63,7 +69,7 @@ export class MultiLock extends Lock {
       const granted = joined.every(
         ({ place, view }) => decideTurn(place.entry, view.entries, exclusive).kind === 'granted',
       );
-      if (granted) return grantOfAll(places, await holdOf(places[0]!, giveUp), false);
+      if (granted) return grantOfAll(places, await holdOfAll(places, giveUp), false);
     } catch (error) {
       for (const place of places) void place.leave().catch(() => {});
       throw error;
@@ -77,23 +83,50 @@ export class MultiLock extends Lock {
     options: AcquireOptions,
     giveUp: AbortSignal | undefined,
   ): Promise<Grant> {
-    const turns = joined.map(({ place, view }, index) =>
-      awaitTurn(this.#contest(index, options, giveUp), place, view),
-    );
-    const grants = await Promise.all(turns).catch((error) => {
+    const places = joined.map(({ place }) => place);
+    const isFirst = ({ place, view }: Joined) =>
+      decideTurn(place.entry, view.entries, exclusive).kind === 'granted';
+    const isWaiting = !joined.every(isFirst);
+    const removed = deferred<never>();
+    removed.promise.catch(() => {});
+    if (isWaiting) this.#attend(places, removed.reject);
+    const turns = joined.map(async ({ place, view }, index) => {
+      const grant = await awaitTurn(this.#contest(index, options, giveUp), place, view);
+      // Its turn has come and others are waited for: nothing else would tell that its node is gone.
+      if (isWaiting) void place.watchSelf().catch(() => {});
+      return grant;
+    });
+    const grants = await Promise.race([Promise.all(turns), removed.promise]).catch((error) => {
       // The others are called off by their places' leaving; what they have come to hold is let go of.
       for (const turn of turns) turn.then(({ hold }) => hold.release()).catch(() => {});
       throw error;
     });
     for (const { hold } of grants) hold.release(); // The first may have ended while the others were waited for.
-    const places = joined.map(({ place }) => place);
+    if (isWaiting) await this.#confirm(places, giveUp);
     // They are of one session: one hold speaks for all.
-    const hold = await holdOf(places[0]!, giveUp);
+    const hold = await holdOfAll(places, giveUp);
     return grantOfAll(
       places,
       hold,
       grants.some(({ contended }) => contended),
     );
+  }
+
+  /** What happens to the places until all of them are granted; the lease attends to them then. */
+  #attend(places: readonly Place[], removed: (error: Error) => void): void {
+    for (const [index, place] of places.entries()) {
+      const evicted = () => removed(evictedFrom(this.names[index]!));
+      place.attend({ evicted, revoked: () => {} });
+    }
+  }
+
+  async #confirm(places: readonly Place[], giveUp: AbortSignal | undefined): Promise<void> {
+    const { zk, clock } = this.context;
+    const { session } = places[0]!.bound;
+    const bounds = { clock, session: session! };
+    const paths = places.map(({ path }) => path);
+    const missing = await orAbort(firstMissing(zk, paths, bounds), giveUp);
+    if (missing !== undefined) throw evictedFrom(this.names[missing]!);
   }
 
   #join(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Joined[]> {

@@ -1,7 +1,7 @@
 import { SessionLostError } from '../protocol/errors.ts';
 import type { Joined, QueueView } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import { type Contest, checkView, contend, contendIfFree, holdOf } from './contest.ts';
+import { type Contest, checkView, contend, contendIfFree, holdOfAll } from './contest.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -106,7 +106,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     const places = [joined.place, ...joined.others];
     try {
       await wait();
-      const hold = await holdOf(joined.place, giveUp);
+      const hold = await holdOfAll(places, giveUp);
       const grant = grantOfAll(places, hold, false);
       // Who waits at the turnstile looks at all leases: a lease passes no baton.
       return { ...grant, watchSelf: async () => (await grant.watchSelf()) && false };

@@ -1,8 +1,15 @@
 import { sleep } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
+import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import { ClosedError, ConnectionLossError, isServerError, SessionLostError } from '../protocol/errors.ts';
+import {
+  ClosedError,
+  ConnectionLossError,
+  isServerError,
+  MultiError,
+  SessionLostError,
+} from '../protocol/errors.ts';
 
 /** True if the connection was lost, or was left for another, and the session may live on: it can be asked again. */
 export function isInterrupted(error: unknown): boolean {
@@ -89,4 +96,24 @@ export function deleteForSure(
       if (!isServerError(error, 'no-node')) throw error;
     }
   });
+}
+
+/**
+ * Asks the leader, by one transaction, whether all of these nodes are there; the index of the first that is not. Behind
+ * the answer the session has seen all that was done before that transaction.
+ */
+export async function firstMissing(
+  zk: ZooKeeper,
+  paths: readonly string[],
+  bounds: WriteBounds,
+): Promise<number | undefined> {
+  const { session } = bounds;
+  const checks = paths.map((path) => ops.check(path));
+  try {
+    await untilAnswered(() => untilWritable(bounds, () => zk.multi(checks, { session })));
+    return undefined;
+  } catch (error) {
+    if (error instanceof MultiError && error.condition === 'no-node') return error.index;
+    throw error;
+  }
 }

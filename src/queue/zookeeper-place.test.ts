@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { systemRandom } from '../base/random.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
-import { MultiError } from '../protocol/errors.ts';
+import { MultiError, ServerError } from '../protocol/errors.ts';
 import { parseEntry } from './entry-name.ts';
 import { type Follower, Neighbours } from './neighbours.ts';
 import type { QueueStore } from './queue-store.ts';
@@ -116,4 +116,32 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     await placeOf(log, []).place.leave({ baton: true });
     expect(log).toEqual([`create2 /batons/${OWN}, delete /batons/${OWN}, delete ${FOLDER}/${OWN}`]);
   });
+});
+
+test('a place whose hold awaits a reconnection notices that its node was removed meanwhile', async () => {
+  let state = 'suspended';
+  const session = {
+    lost: new AbortController().signal,
+    hold: () => ({ remainingMs: () => 1_000, release: () => {}, onEnded: () => {} }),
+    get state() {
+      return state;
+    },
+    readOnly: false,
+  } as unknown as Session;
+  const zk = {
+    async sync() {
+      state = 'connected';
+    },
+    async get(path: string) {
+      throw new ServerError(errorCodes['no-node'], 'getData', path);
+    },
+  } as unknown as ZooKeeper;
+  const store = { zk, clock: systemClock, random: systemRandom, neighbours: new Neighbours() };
+  const queue = { path: FOLDER, read: vi.fn(), viewIn: vi.fn(), left: () => {} };
+  const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
+  const place = new ZooKeeperPlace(store as unknown as QueueStore, facts);
+  const evicted = vi.fn();
+  place.attend({ evicted, revoked: () => {} });
+  await place.hold();
+  expect(evicted).toHaveBeenCalledOnce();
 });

@@ -344,11 +344,12 @@ export class ZooKeeperPlace implements Place {
     return undefined;
   }
 
+  /** The connection was lost: the own node may have been removed meanwhile, which is known before the hold is. */
   async #holdOnceConfirmed(): Promise<HoldOnPlace> {
     const { zk } = this.#store;
     const { session } = this.#facts;
     for (;;) {
-      await untilAnswered(() => zk.sync('/', { session }));
+      await untilAnswered(() => Promise.all([zk.sync('/', { session }), this.#watchSelf()]));
       const hold = this.#holdNow();
       if (hold) return hold;
     }
@@ -515,6 +516,7 @@ export class ZooKeeperPlace implements Place {
     try {
       const watch = this.#onSelf;
       const { data, stat } = await untilAnswered(() => zk.get(this.path, { watch, session }));
+      if (this.#facts.nameIsShared && stat.czxid !== this.token) return this.#evict(); // Another's, made since.
       if (data?.toString('latin1') !== REVOKE_MARK) return;
       // Who asks for a lock wants to see who has it: the mark has been read, what it covered is put back.
       const { version } = stat;
@@ -524,8 +526,18 @@ export class ZooKeeperPlace implements Place {
       this.#events?.revoked();
     } catch (error) {
       if (isServerError(error, 'no-node')) this.#evict();
+      else if (isServerError(error, 'no-auth')) await this.#watchUnreadableSelf();
       else if (!isSessionOver(error)) throw error;
     }
+  }
+
+  /** The access list of entries lets nobody read them, their owner included: whether one is there is told all the same. */
+  async #watchUnreadableSelf(): Promise<void> {
+    const { zk } = this.#store;
+    const { session } = this.#facts;
+    const watch = this.#onSelf;
+    const stat = await untilAnswered(() => zk.exists(this.path, { watch, session }));
+    if (!stat) this.#evict();
   }
 
   readonly #onSelf = ({ type }: WatchEvent): void => {

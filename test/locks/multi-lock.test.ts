@@ -47,6 +47,40 @@ describe('a multi-lock', () => {
     await held.release();
   });
 
+  onEveryLockBackend(
+    'ends its wait when one of its nodes is removed, also where that one is first already',
+    async (workspace) => {
+      const [one, two, three] = await workspace.holdfasts(3);
+      const held = await one!.mutex('a').acquire();
+      const waiting = two!.multiLock(['a', 'b']).acquire({ timeoutMs: 5_000 });
+      const ended = expect(waiting).rejects.toMatchObject({
+        code: 'ZK_LOCK_CONTENDER_EVICTED',
+        lockName: 'b',
+      });
+      const [name] = await workspace.untilEntries('b', 1);
+      await workspace.admin.delete(`/locks/b/${name}`);
+      const other = await three!.mutex('b').acquire();
+      await ended;
+      await workspace.untilEntries('a', 1);
+      await held.release();
+      await other.release();
+    },
+  );
+
+  onEveryLockBackend(
+    'is not granted within the process by its last turn where another of its nodes was just removed',
+    async (workspace) => {
+      const holdfast = await workspace.holdfast();
+      const held = await holdfast.mutex('a').acquire();
+      const waiting = holdfast.multiLock(['a', 'b']).acquire({ timeoutMs: 5_000 });
+      const ended = expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_CONTENDER_EVICTED' });
+      const [name] = await workspace.untilEntries('b', 1);
+      // In one tick: the release is told at once, the removal comes back from the server.
+      await Promise.all([holdfast.zk.delete(`/locks/b/${name}`), held.release()]);
+      await ended;
+    },
+  );
+
   // Where members are taken one after another, this ends in a deadlock
   onEveryLockBackend(
     'does not deadlock, in whatever orders many clients take overlapping sets',

@@ -34,8 +34,8 @@ export interface HeldLease {
 export class HoldMonitor {
   readonly #world: World;
   readonly #held = new Set<HeldLease>();
-  /** Nodes that were taken away by hand. */
-  readonly #removed = new Set<string>();
+  /** Nodes that were taken away by hand, and when. */
+  readonly #removed = new Map<string, number>();
   /** Whose waits and leases of which lock that has hit. */
   readonly #putOut = new Set<string>();
   readonly #endedSessions = new Set<bigint>();
@@ -69,6 +69,7 @@ export class HoldMonitor {
     if (held.within) return;
     for (const lock of held.locks) this.#paths.set(`${lock} ${lease.token}`, lease.holding.paths);
     if (lease.remainingMs() <= 0) this.#fail('L3b', `${held.attempt} was handed a lease that has ended`);
+    this.#checkRemovals(held);
     if (held.exempt) return;
     this.#checkQueue(held);
     this.#checkTokens(held);
@@ -114,7 +115,7 @@ export class HoldMonitor {
 
   /** A node is taken away by hand. */
   nodeRemoved(path: string): void {
-    this.#removed.add(path);
+    this.#removed.set(path, this.#world.nowMs);
     for (const held of this.#held) held.exempt ||= this.#isExempt(held);
   }
 
@@ -135,6 +136,7 @@ export class HoldMonitor {
     for (const held of this.#held) {
       const isHeld = held.lease.remainingMs() > 0;
       if (isHeld && held.over) this.#fail('L3c', `${held.attempt} holds again after its lease had ended`);
+      if (isHeld) this.#checkRemovals(held);
       if (!isHeld) held.over = true;
       else if (!held.exempt) live.push(held);
     }
@@ -254,6 +256,22 @@ export class HoldMonitor {
         'L6',
         `${attempt} is the ${count}th to be passed ${planned.name} while others wait; at most ${grantsMax}`,
       );
+    }
+  }
+
+  /**
+   * A holder has heard from the leader within one session timeout, and of every removal before that by the watch on its
+   * own node; after a reconnection the watches are set again only behind the handshake, which counts as heard.
+   */
+  #checkRemovals({ lease, attempt, client }: HeldLease): void {
+    const tree = this.#world.server?.core.tree;
+    if (this.#removed.size === 0 || !tree) return;
+    const { plan, process } = this.#world.clients.find(({ plan: { name } }) => name === client)!;
+    const noticedMs = process.worldSpanMs(2 * plan.sessionTimeoutMs);
+    for (const path of lease.holding.paths) {
+      const agoMs = this.#world.nowMs - (this.#removed.get(path) ?? this.#world.nowMs);
+      if (agoMs <= noticedMs || tree.get(path)) continue; // A server whose disk is full takes a removal back.
+      this.#fail('L3r', `${attempt} holds by ${path}, which was removed ${agoMs.toFixed(0)} ms ago`);
     }
   }
 
