@@ -512,4 +512,20 @@ export const mutants: readonly Mutant[] = [
       'span.end();',
     ]),
   ),
+  killed(
+    'src/testing/observing.test.ts',
+    mutant('an observation that ends leaves its watch at the server', [
+      'client/observe.ts',
+      'answer.then(remove, remove);',
+      '',
+    ]),
+  ),
+  killed(
+    'src/testing/observing.test.ts',
+    mutant('return waits for the next that waits', [
+      'base/endable-generator.ts',
+      'this.#ending.abort(ENDED);',
+      '',
+    ]),
+  ),
 ];

@@ -1,6 +1,7 @@
 import { orAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
+import type { WatchIntent } from '../session/watch-registry.ts';
 import { checkDuration } from './arguments.ts';
 import { PendingRequest, type RequestSpec } from './pending-request.ts';
 import type { Session } from './session.ts';
@@ -23,10 +24,16 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 export class Requester {
   readonly #keeper: SessionKeeper;
   readonly #clock: Clock;
+  readonly #removeWatch: (session: Session, watch: WatchIntent) => void;
 
-  constructor(keeper: SessionKeeper, clock: Clock) {
+  constructor(
+    keeper: SessionKeeper,
+    clock: Clock,
+    removeWatch: (session: Session, watch: WatchIntent) => void,
+  ) {
     this.#keeper = keeper;
     this.#clock = clock;
+    this.#removeWatch = removeWatch;
   }
 
   /** Not async: the promise the caller awaits is the one the read loop settles, so that nothing comes between. */
@@ -72,8 +79,15 @@ export class Requester {
     signal: AbortSignal | undefined,
     timeoutMs: number | undefined,
   ): void {
+    const { session } = this.#keeper;
     const giveUp = (reason: unknown) => {
-      driver.input({ kind: 'request-abandoned', request });
+      const { watch } = request;
+      if (watch && request.stage === 'sent') {
+        // The server will set the watch, so that its answer has to be heard: only then can the watch be removed.
+        request.onLateAnswer = () => this.#removeWatch(session, watch);
+      } else {
+        driver.input({ kind: 'request-abandoned', request });
+      }
       request.failed(reason);
     };
     const onAbort = () => giveUp(signal!.reason);

@@ -1,25 +1,27 @@
+import { orAbort } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
+import { endableGenerator } from '../base/endable-generator.ts';
+import type { AddWatchMode } from '../protocol/constants.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
+import type { RequestOptions } from './requester.ts';
 
 /** Events that nobody has taken yet: beyond this, the reader is told of a gap instead. */
-export const BUFFERED_EVENTS_MAX = 10_000;
+const BUFFERED_EVENTS_MAX = 10_000;
 
 /**
  * Turns pushed events into an async iterator. A reader that falls behind by more than the limit finds the
  * backlog replaced by one `watch-gap`: it must look again, as after a reconnect, and memory stays bounded.
  */
-export class WatchStream implements AsyncIterableIterator<WatchEvent> {
+class WatchStream implements AsyncIterableIterator<WatchEvent> {
   readonly #bufferedMax: number;
   readonly #path: string;
-  readonly #stop: () => Promise<void>;
   #buffer: WatchEvent[] = [];
   #waiting: Deferred<IteratorResult<WatchEvent, undefined>> | undefined;
   #end: { readonly error: unknown } | 'done' | undefined;
 
-  constructor(path: string, bufferedMax: number, stop: () => Promise<void>) {
+  constructor(path: string, bufferedMax: number) {
     this.#path = path;
     this.#bufferedMax = bufferedMax;
-    this.#stop = stop;
   }
 
   push(event: WatchEvent): void {
@@ -56,13 +58,12 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
     return this.#waiting.promise;
   }
 
+  /** Ends the stream, and a `next` that waits, at once. */
   async return(): Promise<IteratorResult<WatchEvent, undefined>> {
-    const ended = this.#end;
     this.#end = 'done';
     this.#buffer = [];
     this.#waiting?.resolve({ value: undefined, done: true });
     this.#waiting = undefined;
-    if (!ended) await this.#stop();
     return { value: undefined, done: true };
   }
 
@@ -72,5 +73,56 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.return();
+  }
+}
+
+/** The options of `events`. */
+export interface EventsOptions extends RequestOptions {
+  /** `persistent` if left out. */
+  readonly mode?: AddWatchMode;
+  /** How many events are kept for a reader that falls behind; 10 000 if left out. */
+  readonly bufferedMax?: number;
+}
+
+/** What a stream of events needs of a client. */
+interface WatchingClient {
+  addWatch(
+    path: string,
+    mode: AddWatchMode,
+    listener: (event: WatchEvent) => void,
+    options: RequestOptions,
+  ): Promise<{ remove(): Promise<void> }>;
+}
+
+/** The events of a persistent watch, which is removed when the iteration ends, however it ends. */
+export function watchEvents(
+  zk: WatchingClient,
+  path: string,
+  options: EventsOptions,
+): AsyncGenerator<WatchEvent, void, void> {
+  return endableGenerator((ended) => streaming(zk, path, options, ended));
+}
+
+async function* streaming(
+  zk: WatchingClient,
+  path: string,
+  { mode = 'persistent', bufferedMax = BUFFERED_EVENTS_MAX, signal, ...bounds }: EventsOptions,
+  ended: AbortSignal,
+): AsyncGenerator<WatchEvent, void, void> {
+  signal?.throwIfAborted();
+  const stream = new WatchStream(path, bufferedMax);
+  const onAbort = () => stream.fail(signal!.reason);
+  const onEnded = () => void stream.return();
+  const adding = zk.addWatch(path, mode, (event) => stream.push(event), bounds);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  ended.addEventListener('abort', onEnded, { once: true });
+  try {
+    await orAbort(adding, signal, ended);
+    yield* stream;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+    ended.removeEventListener('abort', onEnded);
+    // Behind its setting, which may not have been answered yet. Not awaited: a server may never answer.
+    adding.then((watch) => watch.remove()).catch(() => {});
   }
 }

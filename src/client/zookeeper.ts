@@ -34,7 +34,7 @@ import { Requester, type RequestOptions } from './requester.ts';
 import type { Session } from './session.ts';
 import { type ClientEvents, SessionKeeper } from './session-keeper.ts';
 import { deleteTree, ensurePath } from './tree.ts';
-import { BUFFERED_EVENTS_MAX, WatchStream } from './watch-stream.ts';
+import { type EventsOptions, watchEvents } from './watch-stream.ts';
 
 /** Called once for a one-shot watch, any number of times for a persistent one. May throw: nobody is hurt. */
 export type WatchListener = (event: WatchEvent) => unknown;
@@ -120,7 +120,9 @@ export class ZooKeeper implements AsyncDisposable {
     this.#log = config.log;
     this.#chroot = new Chroot(config.chroot);
     this.#keeper = new SessionKeeper(config);
-    this.#requester = new Requester(this.#keeper, config.clock);
+    this.#requester = new Requester(this.#keeper, config.clock, (session, watch) => {
+      void this.#removeWatcher(session, watch);
+    });
   }
 
   /** Opens a client without waiting: what is asked of it waits for its first session. */
@@ -419,23 +421,8 @@ export class ZooKeeper implements AsyncDisposable {
    * The events of a persistent watch, as an async iterable; leaving the loop removes the watch. Ends with a
    * `SessionLostError` when the session is over. A reader that falls far behind gets a `watch-gap`.
    */
-  async *events(
-    path: string,
-    options: RequestOptions & { readonly mode?: AddWatchMode; readonly bufferedMax?: number } = {},
-  ): AsyncGenerator<WatchEvent, void, void> {
-    const { mode = 'persistent', bufferedMax = BUFFERED_EVENTS_MAX, signal } = options;
-    let watch: Watch | undefined;
-    await using stream = new WatchStream(path, bufferedMax, async () => watch?.remove());
-    watch = await this.addWatch(path, mode, (event) => stream.push(event), options);
-    const onAbort = () => stream.fail(signal!.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    try {
-      signal?.throwIfAborted();
-      yield* stream;
-    } finally {
-      signal?.removeEventListener('abort', onAbort);
-      await watch.remove();
-    }
+  events(path: string, options: EventsOptions = {}): AsyncGenerator<WatchEvent, void, void> {
+    return watchEvents(this, path, options);
   }
 
   /**
@@ -446,7 +433,8 @@ export class ZooKeeper implements AsyncDisposable {
     path: string,
     options: { readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<NodeState | undefined> {
-    return observe(this, path, options.signal, (watch) => this.get(path, { ...options, watch }));
+    const read = (watch: WatchListener) => this.get(path, { watch });
+    return observe(this, { path, kind: 'data', read }, options.signal);
   }
 
   /** The names of a node's children, now and after each change; otherwise as `observe`. */
@@ -454,7 +442,8 @@ export class ZooKeeper implements AsyncDisposable {
     path: string,
     options: { readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<string[] | undefined> {
-    return observe(this, path, options.signal, (watch) => this.children(path, { ...options, watch }));
+    const read = (watch: WatchListener) => this.children(path, { watch });
+    return observe(this, { path, kind: 'children', read }, options.signal);
   }
 
   /**

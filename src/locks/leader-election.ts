@@ -1,5 +1,6 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
+import { endableGenerator } from '../base/endable-generator.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
 import { isInterrupted } from '../queue/settled-writes.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
@@ -91,24 +92,27 @@ export class LeaderElection extends QueueLock {
    * Who leads, now and after each change, undefined while nobody does. Goes on over lost sessions; leaders that lasted
    * less than a round trip may be skipped.
    */
-  async *observe(
-    options: { readonly signal?: AbortSignal } = {},
+  observe(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<Leader | undefined, void, void> {
+    return endableGenerator((ended) => this.#observe([options.signal, ended]));
+  }
+
+  async *#observe(
+    ends: readonly (AbortSignal | undefined)[],
   ): AsyncGenerator<Leader | undefined, void, void> {
-    const { signal } = options;
     let last: Leader | undefined | null = null;
     for (;;) {
-      signal?.throwIfAborted();
+      for (const end of ends) end?.throwIfAborted();
       const changed = deferred();
       const onChange = (_event: WatchEvent) => changed.resolve();
       let seen: Awaited<ReturnType<LeaderElection['leader']>>;
       let stop: () => void;
       const looking = this.#look(onChange);
       try {
-        const looked = await orAbort(looking, signal);
+        const looked = await orAbort(looking, ...ends);
         seen = looked.leader;
         stop = looked.stop;
       } catch (error) {
-        if (signal?.aborted) looking.then((late) => late.stop()).catch(() => {}); // Its watch is still to come.
+        if (ends.some((end) => end?.aborted)) looking.then((late) => late.stop()).catch(() => {}); // Its watch is still to come.
         if (error instanceof SessionLostError || isInterrupted(error)) continue;
         throw error;
       }
@@ -117,7 +121,7 @@ export class LeaderElection extends QueueLock {
           last = seen;
           yield seen;
         }
-        await orAbort(changed.promise, signal);
+        await orAbort(changed.promise, ...ends);
       } finally {
         stop();
       }
