@@ -61,6 +61,22 @@ const MULTI = 'locks/multi-lock.ts';
 const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
+  killed(
+    'src/locks/wait-graph.test.ts',
+    mutant('a run is not joined with the run that started it', [
+      'locks/wait-graph.ts',
+      'const childrenEnd = startedBy(session).every((child) => !blocked.has(child));',
+      'const childrenEnd = true;',
+    ]),
+  ),
+  killed(
+    'src/cli/run/ancestors.test.ts',
+    mutant('a run that started this one is known by its session alone', [
+      'cli/run/ancestors.ts',
+      'session === ancestor.session && token === ancestor.token',
+      'session === ancestor.session',
+    ]),
+  ),
   of(
     'again',
     mutant('a number that is not the next one is taken for it', [

@@ -12,6 +12,12 @@ export const EXIT = {
   unreachable: 204,
   refused: 205,
   wrongKind: 206,
+  heldByAncestor: 207,
+  serverError: 208,
+  output: 209,
+  internal: 210,
+  /** As a shell has it for a program whose reader has gone (`ls | head`): 128 + SIGPIPE. */
+  brokenPipe: 141,
 } as const;
 
 export type ExitCode = number;

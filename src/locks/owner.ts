@@ -81,3 +81,22 @@ function isLabels(value: unknown): value is Record<string, string> {
     Object.values(value).every((each) => typeof each === 'string')
   );
 }
+
+/** The hold under which a nested run was started. A session id alone could be one of another ensemble. */
+export interface ParentHold {
+  readonly session: bigint;
+  readonly token: bigint;
+}
+
+/** The label by which a contender of a nested `holdfast run` names the hold that its command was started under. */
+const PARENT_LABEL = 'holdfast.parent';
+
+export function parentLabel({ session, token }: ParentHold): Readonly<Record<string, string>> {
+  return { [PARENT_LABEL]: `0x${BigInt.asUintN(64, session).toString(16)}/${token}` };
+}
+
+/** What a contender says of its parent: anyone may have written it, so it counts only where that hold is there. */
+export function parentHold({ labels }: Owner): ParentHold | undefined {
+  const match = /^(0x[0-9a-f]{1,16})\/(\d{1,19})$/.exec(labels?.[PARENT_LABEL] ?? '');
+  return match ? { session: BigInt.asIntN(64, BigInt(match[1]!)), token: BigInt(match[2]!) } : undefined;
+}

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ContenderInfo, LockInfo, LockKind } from './inspection.ts';
+import { parentLabel } from './owner.ts';
 import { waitGraph } from './wait-graph.ts';
 
 const ROLES: Readonly<Record<string, ContenderInfo['role']>> = {
@@ -9,15 +10,18 @@ const ROLES: Readonly<Record<string, ContenderInfo['role']>> = {
   U: 'upgraded',
 };
 
-/** `'1'` is a contender of session 1; `'1r'`, `'1w'`, `'1u'`, `'1U'` a reader, a writer, an upgradable, its upgrade. */
+/**
+ * `'1'` is a contender of session 1; `'1r'`, `'1w'`, `'1u'`, `'1U'` a reader, a writer, an upgradable, its upgrade;
+ * `'2<1'` one of session 2, of a run that was started by the command of session 1.
+ */
 function lock(name: string, holders: string[], queue: string[], kind: LockKind = 'mutex'): LockInfo {
   const contender = (text: string, index: number): ContenderInfo => ({
     id: `${name}-${index}-${text}`,
     role: ROLES[text.at(-1)!] ?? 'exclusive',
-    token: BigInt(index),
+    token: BigInt(Number.parseInt(text, 10)),
     session: BigInt(Number.parseInt(text, 10)),
     since: new Date(0),
-    owner: {},
+    owner: ownerOf(text.split('<')[1]),
   });
   const all = [...holders, ...queue].map(contender);
   return {
@@ -28,6 +32,11 @@ function lock(name: string, holders: string[], queue: string[], kind: LockKind =
     foreign: [],
     numbered: 0,
   };
+}
+
+function ownerOf(parent: string | undefined): ContenderInfo['owner'] {
+  if (parent === undefined) return {};
+  return { labels: parentLabel({ session: BigInt(parent), token: BigInt(parent) }) };
 }
 
 const sorted = (sessions: readonly bigint[]) => [...sessions].sort();
@@ -101,5 +110,43 @@ describe('wait graph', () => {
       lock(`l${at}`, [`${at}`], [`${(at + 1) % count}`]),
     );
     expect(waitGraph(chain).deadlocks.map((group) => group.length)).toEqual([count]);
+  });
+
+  test('joins a run with the run that started it: A then B against B then A is a deadlock', () => {
+    const graph = waitGraph([lock('a', ['1'], ['4<3']), lock('b', ['3'], ['2<1'])]);
+    expect(graph.deadlocks.map(sorted)).toEqual([[1n, 2n, 3n, 4n]]);
+    expect(graph.nested.map(({ parent, child }) => [parent.session, child.session])).toEqual([
+      [3n, 4n],
+      [1n, 2n],
+    ]);
+  });
+
+  test('joins through a run in between that holds a lock of its own', () => {
+    const graph = waitGraph([
+      lock('a', ['1'], ['5<4']),
+      lock('b', ['2<1'], []),
+      lock('c', ['4'], ['3<2', '6']),
+    ]);
+    expect(graph.deadlocks.map(sorted)).toEqual([[1n, 2n, 3n, 4n, 5n]]);
+    expect(graph.stuck).toEqual([6n]);
+  });
+
+  test('finds a run that waits for the lock of the run that started it', () => {
+    expect(waitGraph([lock('a', ['1'], ['2<1'])]).deadlocks.map(sorted)).toEqual([[1n, 2n]]);
+  });
+
+  test('does not join a run whose parent holds no longer, or was another hold of that session', () => {
+    const stale = lock('b', ['3'], ['2<9']);
+    expect(waitGraph([lock('a', ['1'], ['3']), stale])).toMatchObject({ deadlocks: [], nested: [] });
+    const other = lock('a', ['1'], ['4<3']);
+    const [holder] = other.holders;
+    const renewed = { ...other, holders: [{ ...holder!, token: 77n }] };
+    const graph = waitGraph([renewed, lock('b', ['3'], ['2<1'])]);
+    expect(graph.deadlocks).toEqual([]);
+  });
+
+  test('lets a run wait beside another of the same parent, as long as that one can go on', () => {
+    const graph = waitGraph([lock('a', ['1'], []), lock('b', ['2<1'], ['3<1'])]);
+    expect(graph).toMatchObject({ deadlocks: [], stuck: [] });
   });
 });

@@ -1,5 +1,6 @@
 import type { EntryRole } from '../queue/lock-queue.ts';
 import type { ContenderInfo, LockInfo } from './inspection.ts';
+import { parentHold } from './owner.ts';
 
 /** One session's wait for a lock, and the sessions that stand in its way. */
 export interface Wait {
@@ -10,9 +11,17 @@ export interface Wait {
   readonly enough: 'all' | 'any';
 }
 
+/** A run whose command started another run: it holds its lock until that command ends. */
+export interface Nested {
+  readonly parent: ContenderInfo;
+  readonly child: ContenderInfo;
+}
+
 /** Who waits for whom, by session: what `ephemeralOwner` says of every client, Curator's as well. */
 export interface WaitGraph {
   readonly waits: readonly Wait[];
+  /** The runs that were started by runs, as far as both are among the contenders; each pair of sessions once. */
+  readonly nested: readonly Nested[];
   /** Groups of sessions that wait for each other in a circle, and so for ever. */
   readonly deadlocks: readonly (readonly bigint[])[];
   /** Sessions that are in no circle themselves and wait for one. */
@@ -24,7 +33,8 @@ export interface WaitGraph {
  *
  *   1. A session that waits for nothing can go on, and will let go of what it holds.
  *   2. One that waits can go on once those in its way can: all of them, or one of them for a semaphore.
- *   3. Repeat. Whoever never can go on is deadlocked, in a circle or behind one.
+ *   3. One whose command started a run that waits can go on once that run can: its lock is held until its command ends.
+ *   4. Repeat. Whoever never can go on is deadlocked, in a circle or behind one.
  *
  * A session that waits for itself is taken for two tasks of one program, which is common and harmless. So is, in truth,
  * a circle of programs each of which has several tasks in one session: no server can tell those from one that waits
@@ -37,22 +47,30 @@ export function waitGraph(locks: readonly LockInfo[]): WaitGraph {
     const { session } = wait.waiter;
     waitsOf.set(session, [...(waitsOf.get(session) ?? []), wait]);
   }
-  const blocked = new Set(waitsOf.keys());
+  const nested = nestedRuns(locks);
+  const childrenOf = new Map<bigint, bigint[]>();
+  for (const { parent, child } of nested) {
+    childrenOf.set(parent.session, [...(childrenOf.get(parent.session) ?? []), child.session]);
+  }
+  const waitsBy = (session: bigint) => waitsOf.get(session) ?? [];
+  const startedBy = (session: bigint) => childrenOf.get(session) ?? [];
+  const blocked = new Set([...waitsOf.keys(), ...childrenOf.keys()]);
   for (let size = -1; size !== blocked.size; ) {
     size = blocked.size;
     for (const session of blocked) {
-      if (waitsOf.get(session)!.every((wait) => canEnd(wait, blocked))) blocked.delete(session);
+      const childrenEnd = startedBy(session).every((child) => !blocked.has(child));
+      if (childrenEnd && waitsBy(session).every((wait) => canEnd(wait, blocked))) blocked.delete(session);
     }
   }
-  const behind = (session: bigint) =>
-    waitsOf
-      .get(session)!
-      .flatMap(({ blockers }) =>
-        blockers.map((blocker) => blocker.session).filter((other) => other !== session && blocked.has(other)),
-      );
+  const behind = (session: bigint) => [
+    ...startedBy(session).filter((child) => blocked.has(child)),
+    ...waitsBy(session).flatMap(({ blockers }) =>
+      blockers.map((blocker) => blocker.session).filter((other) => other !== session && blocked.has(other)),
+    ),
+  ];
   const deadlocks = circles([...blocked], behind);
   const inCircle = new Set(deadlocks.flat());
-  return { waits, deadlocks, stuck: [...blocked].filter((session) => !inCircle.has(session)) };
+  return { waits, nested, deadlocks, stuck: [...blocked].filter((session) => !inCircle.has(session)) };
 }
 
 function waitOf({ name, kind, holders, queue }: LockInfo, waiter: ContenderInfo): Wait {
@@ -63,6 +81,24 @@ function waitOf({ name, kind, holders, queue }: LockInfo, waiter: ContenderInfo)
   const ahead = queue.slice(0, queue.indexOf(waiter));
   const nearest = ahead.findLast(({ role }) => standsInTheWay(waiter.role, role));
   return { ...wait, blockers: nearest ? [nearest] : [] };
+}
+
+/** Pairs of a hold and a contender that names it as its parent; what names a hold that is not there is nobody's child. */
+function nestedRuns(locks: readonly LockInfo[]): Nested[] {
+  const holds = new Map<string, ContenderInfo>();
+  const key = ({ session, token }: { readonly session: bigint; readonly token: bigint }) =>
+    `${session}/${token}`;
+  for (const { holders } of locks) for (const holder of holders) holds.set(key(holder), holder);
+  const pairs = new Map<string, Nested>();
+  for (const { holders, queue } of locks) {
+    for (const child of [...holders, ...queue]) {
+      const named = parentHold(child.owner);
+      const parent = named && holds.get(key(named));
+      if (!parent || parent.session === child.session) continue;
+      pairs.set(`${parent.session}/${child.session}`, { parent, child });
+    }
+  }
+  return [...pairs.values()];
 }
 
 function standsInTheWay(of: EntryRole, other: EntryRole): boolean {

@@ -30,7 +30,7 @@ Examples:
   holdfast graph --json | jq '.deadlocks'
 
 By session, as the servers know it, so that Java programs on Curator are in it. A circle of waits is looked at twice
-before it is called a deadlock. A program with several tasks in one session may still move: nobody outside can tell.
+before it is called a deadlock. A run that was started by the command of another run is joined with it. A program with several tasks in one session may still move: nobody outside can tell.
 Exit code: 0, or 1 if there is a deadlock.`,
     )
     .action(async (options: GraphOptions) => {
@@ -47,13 +47,17 @@ Exit code: 0, or 1 if there is a deadlock.`,
     });
 };
 
-function graphJson({ waits, deadlocks, stuck }: WaitGraph): object {
+function graphJson({ waits, nested, deadlocks, stuck }: WaitGraph): object {
   return {
     waits: waits.map(({ lockName, waiter, blockers, enough }: Wait) => ({
       lock: lockName,
       waiter: contenderJson(waiter),
       blockers: blockers.map(contenderJson),
       enough,
+    })),
+    nested: nested.map(({ parent, child }) => ({
+      parent: sessionText(parent.session),
+      child: sessionText(child.session),
     })),
     deadlocks: deadlocks.map((group) => group.map(sessionText)),
     stuck: stuck.map(sessionText),

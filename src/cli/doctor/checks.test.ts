@@ -135,8 +135,8 @@ describe('the doctor', () => {
     const free = (count: number) => Array.from({ length: count }, () => lock({ kind: 'free', holders: [] }));
     expect(checkFreeFolders(free(1_000))).toEqual([]);
     expect(verdicts(checkFreeFolders(free(1_001)))).toEqual(['warn']);
-    expect(checkDeadlocks({ waits: [], deadlocks: [], stuck: [] }).verdict).toBe('ok');
-    expect(checkDeadlocks({ waits: [], deadlocks: [[1n, 2n]], stuck: [3n] })).toMatchObject({
+    expect(checkDeadlocks({ waits: [], nested: [], deadlocks: [], stuck: [] }).verdict).toBe('ok');
+    expect(checkDeadlocks({ waits: [], nested: [], deadlocks: [[1n, 2n]], stuck: [3n] })).toMatchObject({
       verdict: 'fail',
       detail: '2 sessions wait for each other in a circle, and 1 more wait for them',
     });

@@ -10,6 +10,9 @@ export function dotText(graph: WaitGraph): string {
   for (const { waiter, blockers } of graph.waits) {
     for (const contender of [waiter, ...blockers]) names.set(contender.session, ownerText(contender));
   }
+  for (const { parent, child } of graph.nested) {
+    for (const contender of [parent, child]) names.set(contender.session, ownerText(contender));
+  }
   const nodes = [...names].map(([session, name]) => {
     const label = `${name}\n${sessionText(session)}`.split('\n').map(escaped).join('\\n');
     return `  "${sessionText(session)}" [label="${label}"${circle.has(session) ? ', color=red' : ''}];`;
@@ -21,12 +24,17 @@ export function dotText(graph: WaitGraph): string {
       return `  "${sessionText(waiter.session)}" -> "${sessionText(session)}" [label="${escaped(lockName)}"${style}];`;
     }),
   );
+  const runs = graph.nested.map(
+    ({ parent, child }) =>
+      `  "${sessionText(parent.session)}" -> "${sessionText(child.session)}" [label="runs", style=dotted];`,
+  );
   return [
     'digraph waits {',
     '  rankdir=LR;',
     '  node [shape=box];',
     ...nodes,
     ...new Set(edges),
+    ...runs,
     '}',
     '',
   ].join('\n');

@@ -43,6 +43,13 @@ export function deadlockLines(graph: WaitGraph, wallMs: number, paint: Paint): s
           `  ${ownerText(waiter)} (${sessionText(waiter.session)}) waits for ${lockName}, behind ${ownerText(blocker)}`,
         );
       }),
+      ...graph.nested
+        .filter(({ parent, child }) => group.includes(parent.session) && group.includes(child.session))
+        .map(({ parent, child }) =>
+          visibleText(
+            `  ${ownerText(parent)} (${sessionText(parent.session)}) holds until its command ends, which runs ${ownerText(child)} (${sessionText(child.session)})`,
+          ),
+        ),
       'Each session is taken for one task at a time. `holdfast revoke` or `holdfast release` one of the locks.',
     ];
   });

@@ -1,6 +1,7 @@
 // The guardian's process: sees to it that nothing of a run outlives its lease, whatever happens to the wrapper. It is
 // told by lines on its standard input, each the whole of what there is to know; the end of that input without a last
 // word is the end of the wrapper. It loads as little as it can: it is started once for every run.
+import { rmSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';
 import { machineNowMs } from '../../base/machine-clock.ts';
 import { isTreeAlive, type ProcessTree, signalTree } from './process-tree.ts';
@@ -11,6 +12,8 @@ export interface Watched {
   /** On the machine's clock: nothing of the run may be alive then. */
   readonly leaseEndMs: number;
   readonly graceMs: number;
+  /** A folder that the wrapper removes at its end, and the guardian where the wrapper was killed. */
+  readonly folder?: string | undefined;
   /** The run is over. */
   readonly done: boolean;
 }
@@ -58,7 +61,8 @@ function wrapperEnded(): void {
   if (wrapperGone) return;
   wrapperGone = true;
   if (!watched || watched.done) process.exit();
-  const { tree, graceMs } = watched;
+  const { tree, graceMs, folder } = watched;
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   killAtMs = machineNowMs() + graceMs;
   askToEnd(tree, machineNowMs() + SEARCH_MS);
   arm();

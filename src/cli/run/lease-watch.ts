@@ -1,6 +1,5 @@
 import { type Cancel, systemClock } from '../../base/clock.ts';
 import { machineNowMs } from '../../base/machine-clock.ts';
-import type { LockLease } from '../../locks/lock-lease.ts';
 
 /** What the end of a lease asks for. */
 export interface LeaseWatcher {
@@ -27,7 +26,7 @@ export function lossGraceMs(graceMs: number, sessionTimeoutMs: number): number {
 
 /** Looks at a lease, often enough to be in time for its end. Returns the function that stops looking. */
 export function watchLease(
-  lease: LockLease,
+  lease: { remainingMs(): number },
   watcher: LeaseWatcher,
   times: { readonly graceMs: number; readonly sessionTimeoutMs: number },
 ): Cancel {

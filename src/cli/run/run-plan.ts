@@ -17,6 +17,7 @@ export interface RunFlags extends ConnectionFlags {
   readonly busyExit?: string;
   readonly reason?: string;
   readonly foreground?: boolean;
+  readonly reenter?: boolean;
   readonly quiet?: boolean;
   readonly json?: boolean;
 }

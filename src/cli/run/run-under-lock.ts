@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { orAbort } from '../../base/abort.ts';
 import { systemClock } from '../../base/clock.ts';
 import { describeDuration } from '../../base/duration.ts';
 import { machineNowMs } from '../../base/machine-clock.ts';
@@ -7,20 +8,36 @@ import type { Holdfast } from '../../locks/holdfast.ts';
 import type { Lock } from '../../locks/lock.ts';
 import { LockRevokedError, LockTimeoutError } from '../../locks/lock-errors.ts';
 import type { LockLease } from '../../locks/lock-lease.ts';
+import { parentLabel } from '../../locks/owner.ts';
 import type { SemaphoreOptions } from '../../locks/semaphore.ts';
+import { CommandError } from '../command-error.ts';
 import { connectWith } from '../connection.ts';
 import type { Console } from '../console.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { asCommandError } from '../failures.ts';
+import { sessionText } from '../lock-json.ts';
+import { ownerText } from '../owner-text.ts';
+import {
+  type AncestorHold,
+  ancestorsFrom,
+  ancestorsText,
+  HELD_VARIABLE,
+  judgeOwnHolds,
+  namesToLookAt,
+  type OwnHold,
+} from './ancestors.ts';
 import { Guardian } from './guardian.ts';
 import { lossGraceMs, watchLease } from './lease-watch.ts';
 import { QueueReport } from './queue-report.ts';
 import type { RunPlan, WantedLock } from './run-plan.ts';
 import { exitCodeOfSignal, SignalInbox, SignalledError } from './signal-inbox.ts';
 import { SupervisedChild } from './supervised-child.ts';
+import { enterDoor, ReentryDoor } from './tcp-reentry.ts';
 import { Words } from './words.ts';
 
 const CONNECT_MS = 15_000;
+/** How long an ancestor's locks are looked for before the wait begins without knowing. */
+const LOOK_MS_MAX = 2_000;
 /** A lock that cannot be released, because no server is there, goes with its session; it is not waited for. */
 const RELEASE_MS_MAX = 5_000;
 
@@ -42,18 +59,33 @@ export async function runUnderLock(plan: RunPlan, console: Console): Promise<Exi
   let holdfast: Holdfast | undefined;
   try {
     const startedAtMs = systemClock.nowMs();
+    const ancestors = ancestorsFrom(console.env[HELD_VARIABLE]);
+    const parent = ancestors.at(-1);
     holdfast = await connectWith(flags, {
       timeoutMs: flags.wait || CONNECT_MS,
       signal: giveUp.signal,
-      labels: { command: basename(plan.command[0]) }, // Not its arguments, which may hold secrets.
+      // Of the command not its arguments, which may hold secrets.
+      labels: { command: basename(plan.command[0]), ...(parent && parentLabel(parent)) },
     });
-    const leftMs = flags.wait === undefined ? undefined : startedAtMs + flags.wait - systemClock.nowMs();
-    const lease = await acquire(holdfast, plan, words, { signal: giveUp.signal, timeoutMs: leftMs });
+    const leftMs = () =>
+      flags.wait === undefined ? undefined : startedAtMs + flags.wait - systemClock.nowMs();
+    const own = await ownHolds(holdfast, plan, ancestors, { signal: giveUp.signal, timeoutMs: leftMs() });
+    if (own.length > 0 && flags.reenter) {
+      return await runEntered(own, { plan, words, inbox, env: console.env, ancestors });
+    }
+    const isTry = flags.try || flags.wait === 0;
+    const stuck = own.find((hold) => hold.stuck === 'certain');
+    if (stuck && !isTry) throw waitsForItself(stuck);
+    const shared = own.find((hold) => hold.stuck === 'if-it-waits');
+    const tryOnly = isTry || shared !== undefined;
+    const waiting = { signal: giveUp.signal, timeoutMs: leftMs(), tryOnly };
+    const lease = await acquire(holdfast, plan, words, waiting);
     if (!lease) {
+      if (shared && !isTry) throw waitsForItself(shared);
       words.tell({ event: 'busy', lock: plan.lockText }, `${plan.lockText} is taken`);
       return plan.busyExit;
     }
-    return await hold({ holdfast, lease, plan, words, inbox, env: console.env });
+    return await hold(holdReal(holdfast, lease), { plan, words, inbox, env: console.env, ancestors });
   } catch (error) {
     if (error instanceof SignalledError) {
       words.tell({ event: 'signalled', signal: error.signal });
@@ -68,11 +100,83 @@ export async function runUnderLock(plan: RunPlan, console: Console): Promise<Exi
   }
 }
 
+interface Bounds {
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number | undefined;
+}
+
+/** What is wanted and an ancestor holds already, as the servers say it; nothing where they cannot be asked in time. */
+async function ownHolds(
+  holdfast: Holdfast,
+  { lock }: RunPlan,
+  ancestors: readonly AncestorHold[],
+  { signal, timeoutMs }: Bounds,
+): Promise<OwnHold[]> {
+  const names = namesToLookAt(lock, ancestors);
+  if (names.length === 0) return [];
+  const bound = AbortSignal.timeout(Math.ceil(Math.max(0, Math.min(timeoutMs ?? LOOK_MS_MAX, LOOK_MS_MAX))));
+  try {
+    const looking = Promise.all(names.map((name) => holdfast.inspect(name)));
+    return judgeOwnHolds(lock, await orAbort(looking, AbortSignal.any([signal, bound])), ancestors);
+  } catch {
+    signal.throwIfAborted();
+    return []; // Not readable, or not reachable: acquiring says that better.
+  }
+}
+
+function waitsForItself({ lockName, holder }: OwnHold): CommandError {
+  const hint = holder.role === 'leader' ? '' : '; --reenter runs the command under that hold';
+  const message = `lock ${lockName} is held by a run that started this one (${ownerText(holder)}): waiting for it would never end${hint}`;
+  return new CommandError(message, EXIT.heldByAncestor);
+}
+
+/** Runs the command under the hold of the nearest ancestor that has all that is wanted. */
+async function runEntered(own: readonly OwnHold[], running: Running): Promise<ExitCode> {
+  const { plan } = running;
+  const names = namesOf(plan.lock);
+  const [first] = own;
+  const { ancestor } = first!;
+  const same = own.length === names.length && own.every((hold) => hold.ancestor === ancestor && hold.covers);
+  if (!same) {
+    const message = `--reenter: the run that started this one (${ownerText(first!.holder)}) holds ${own.map(({ lockName }) => lockName).join(', ')}, which is not all that is wanted`;
+    throw new CommandError(message, EXIT.heldByAncestor);
+  }
+  const guest = ancestor.door === undefined ? undefined : await enterDoor(ancestor.door);
+  if (!guest) {
+    const message = `--reenter: the run that holds ${plan.lockText} (${ownerText(first!.holder)}) lets nobody in: it is ending, is another user's, or runs elsewhere`;
+    throw new CommandError(message, EXIT.heldByAncestor);
+  }
+  const over = new AbortController();
+  let { leaseEndMs } = guest.state;
+  guest.onChange((state) => {
+    leaseEndMs = state?.leaseEndMs ?? 0;
+    if (!state) over.abort(new Error('the hold is over'));
+  });
+  const lease = {
+    token: ancestor.token as LockLease['token'],
+    signal: over.signal,
+    remainingMs: () => Math.max(0, leaseEndMs - machineNowMs()),
+  };
+  const session = { id: ancestor.session, timeoutMs: guest.state.sessionTimeoutMs };
+  // In the process group of the ancestor's command: what pauses or ends that one, pauses or ends this.
+  const inGroup = { ...plan, flags: { ...plan.flags, foreground: true } };
+  running.words.tell({ event: 'entered', lock: plan.lockText, token: lease.token });
+  try {
+    return await hold({ lease, session, connection: undefined }, { ...running, plan: inGroup });
+  } finally {
+    guest.leave();
+  }
+}
+
+function namesOf(lock: WantedLock): readonly string[] {
+  return lock.kind === 'multi' ? lock.names : [lock.name];
+}
+
 async function acquire(
   holdfast: Holdfast,
   { lock: wanted, lockText, flags }: RunPlan,
   words: Words,
-  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number | undefined },
+  { signal, timeoutMs, tryOnly }: Bounds & { readonly tryOnly: boolean },
 ): Promise<LockLease | null> {
   const lock = lockOf(holdfast, wanted);
   const options = {
@@ -80,7 +184,7 @@ async function acquire(
     ...(flags.reason !== undefined && { reason: flags.reason }),
     ...(wanted.kind === 'semaphore' && { permits: wanted.permits }),
   };
-  if (flags.try || flags.wait === 0) return lock.tryAcquire(options);
+  if (tryOnly) return lock.tryAcquire(options);
   const startedAtMs = systemClock.nowMs();
   const report = new QueueReport(holdfast, lock, { wanted, text: lockText, words });
   try {
@@ -115,27 +219,48 @@ function lockOf(holdfast: Holdfast, wanted: WantedLock): Lock<SemaphoreOptions> 
   }
 }
 
-interface Held {
-  readonly holdfast: Holdfast;
-  readonly lease: LockLease;
+/** What is known of a hold, whoever's it is: of this run, or of the ancestor under whose hold it runs. */
+interface Hold {
+  readonly lease: Pick<LockLease, 'token' | 'signal' | 'remainingMs'>;
+  readonly session: { readonly id: bigint; readonly timeoutMs: number };
+  /** The connection by which it is held; undefined for an ancestor's, which looks after its own. */
+  readonly connection: { readonly holdfast: Holdfast; readonly lease: LockLease } | undefined;
+}
+
+interface Running {
   readonly plan: RunPlan;
   readonly words: Words;
   readonly inbox: SignalInbox;
   readonly env: Console['env'];
+  readonly ancestors: readonly AncestorHold[];
+}
+
+function holdReal(holdfast: Holdfast, lease: LockLease): Hold {
+  const { id, timeoutMs } = holdfast.zk.session;
+  return { lease, session: { id, timeoutMs }, connection: { holdfast, lease } };
 }
 
 /** Runs the command, and sees to it that nothing of it outlives the lease. */
-async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise<ExitCode> {
+async function hold(
+  { lease, session, connection }: Hold,
+  { plan, words, inbox, env, ancestors }: Running,
+): Promise<ExitCode> {
   const { flags } = plan;
-  const { session } = holdfast.zk;
   const grantedAtMs = systemClock.nowMs();
   const acquiredAt = new Date(systemClock.wallMs()).toISOString();
   const mark = `${process.pid}-${Math.floor(fraction(systemRandom) * 2 ** 48).toString(36)}`;
   const graceMs = flags.grace;
+  const leaseEndMs = machineNowMs() + lease.remainingMs();
+  // What runs under an ancestor's hold is let in by the ancestor.
+  const door = connection && (await ReentryDoor.open({ leaseEndMs, sessionTimeoutMs: session.timeoutMs }));
+  const held: AncestorHold[] = connection
+    ? [...ancestors, { session: session.id, token: lease.token, locks: namesOf(plan.lock), door: door?.path }]
+    : [...ancestors];
   const guardian = new Guardian({
     tree: { mark, pid: undefined, ownGroup: !flags.foreground },
-    leaseEndMs: machineNowMs() + lease.remainingMs(),
+    leaseEndMs,
     graceMs,
+    folder: door?.folder,
     done: false,
   });
   const cancels: (() => void)[] = [];
@@ -149,7 +274,8 @@ async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise
           ...env,
           HOLDFAST_LOCK: plan.lockText,
           HOLDFAST_TOKEN: lease.token.toString(),
-          HOLDFAST_SESSION: `0x${session.id.toString(16)}`,
+          HOLDFAST_SESSION: sessionText(session.id),
+          [HELD_VARIABLE]: ancestorsText(held),
           HOLDFAST_ACQUIRED_AT: acquiredAt,
         },
       },
@@ -161,6 +287,7 @@ async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise
       if (endedWith === undefined)
         words.complain({ event: 'ending', exitCode: code }, `${plan.lockText}: ${why}`);
       endedWith ??= code;
+      door?.expel();
       if (forMs > 0) child.end(forMs);
       else child.kill();
     };
@@ -178,7 +305,10 @@ async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise
       watchLease(
         lease,
         {
-          endsAt: (leaseEndMs) => guardian.tell({ leaseEndMs }),
+          endsAt: (leaseEndMs) => {
+            guardian.tell({ leaseEndMs });
+            door?.tell({ leaseEndMs });
+          },
           runsOut: (remainingMs) =>
             end(
               EXIT.lost,
@@ -194,11 +324,12 @@ async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise
       const why = `held for ${describeDuration(flags.maxHold)}, which is the most allowed; ending the command`;
       cancels.push(systemClock.at(grantedAtMs + flags.maxHold, () => end(EXIT.heldTooLong, graceMs, why)));
     }
-    cancels.push(
-      ...watchConnection(holdfast, lease, child, flags.onSuspend, () =>
-        end(EXIT.lost, Math.max(1, lease.remainingMs()), 'the connection is down; ending the command'),
-      ),
-    );
+    if (connection) {
+      const { holdfast, lease: own } = connection;
+      const ended = () =>
+        end(EXIT.lost, Math.max(1, lease.remainingMs()), 'the connection is down; ending the command');
+      cancels.push(...watchConnection(holdfast, own, child, flags.onSuspend, ended));
+    }
     inbox.deliverTo((signal) => deliver(signal, child, plan, words));
 
     const exitCode = await child.exitCode;
@@ -206,6 +337,9 @@ async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise
     // What the command has left running in its group goes before the lock does.
     if (endedWith === undefined && !flags.foreground && child.isGroupAlive) child.endGroup(graceMs);
     await child.gone();
+    // Runs under this hold that have left the group: a hold is released with the last of those that use it.
+    inbox.deliverTo(() => door?.expel());
+    await door?.close();
     const code = endedWith ?? exitCode;
     for (const cancel of cancels.splice(0)) cancel();
     guardian.dismiss();
@@ -214,8 +348,12 @@ async function hold({ holdfast, lease, plan, words, inbox, env }: Held): Promise
     return code;
   } finally {
     for (const cancel of cancels) cancel();
+    door?.expel();
+    await door?.close();
     guardian.dismiss();
-    if (session.state !== 'connected') await within(RELEASE_MS_MAX, lease.release());
+    if (connection && connection.holdfast.zk.session.state !== 'connected') {
+      await within(RELEASE_MS_MAX, connection.lease.release());
+    }
   }
 }
 
@@ -273,7 +411,7 @@ function watchConnection(
 async function keepFor(
   minHoldMs: number | undefined,
   grantedAtMs: number,
-  lease: LockLease,
+  lease: Hold['lease'],
   inbox: SignalInbox,
 ): Promise<void> {
   if (minHoldMs === undefined || lease.remainingMs() === 0) return;
