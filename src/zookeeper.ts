@@ -13,18 +13,21 @@ export {
   type MultiWrite,
   ops,
 } from './client/operations-of-multi.ts';
-export type { RequestOptions } from './client/requester.ts';
+export type {
+  ReadOptions,
+  RequestOptions,
+  SyncOptions,
+  VersionedOptions,
+  WatchListener,
+} from './client/request-options.ts';
 export type { Hold, Session } from './client/session.ts';
 export type { ClientEvents } from './client/session-keeper.ts';
 export type { Resolve, TlsOptions } from './client/tcp-transport.ts';
 export {
   connect,
   type NodeState,
-  type ReadOptions,
   type ReconfigChange,
-  type SyncOptions,
   type Watch,
-  type WatchListener,
   ZooKeeper,
 } from './client/zookeeper.ts';
 export type { AddWatchMode, CreateMode, NodeEventType, WatchType } from './protocol/constants.ts';

@@ -544,4 +544,12 @@ export const mutants: readonly Mutant[] = [
       '',
     ]),
   ),
+  killed(
+    'src/client/zookeeper.test.ts',
+    mutant('a misspelt option of a request is ignored', [
+      'client/requester.ts',
+      'checkRequestOptions(spec.operation.name, options);',
+      '',
+    ]),
+  ),
 ];

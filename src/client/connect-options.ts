@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
 import type { LeaseOptions } from '../session/contact.ts';
@@ -61,6 +62,30 @@ export interface ConnectOptions {
   readonly transport?: Transport;
 }
 
+/** The names of all options of `connect`, for those that pass them on. */
+export const connectOptionNames: OptionNames<ConnectOptions> = {
+  sessionTimeoutMs: true,
+  timeoutMs: true,
+  signal: true,
+  dialTimeoutMs: true,
+  auth: true,
+  sasl: true,
+  tls: true,
+  readOnly: true,
+  gatherReads: true,
+  busyPollMs: true,
+  heartbeat: true,
+  lease: true,
+  requestBytesMax: true,
+  replyBytesMax: true,
+  log: true,
+  resolve: true,
+  clock: true,
+  random: true,
+  transport: true,
+};
+const authNames: OptionNames<AuthOption> = { scheme: true, auth: true };
+
 /** The options with everything filled in and checked. */
 export interface ClientConfig extends ConnectString {
   readonly sessionTimeoutMs: number;
@@ -89,6 +114,7 @@ const DIAL_MS = { min: 500, max: 10_000 };
 
 /** @throws TypeError, RangeError naming the option, what was given and what is allowed. */
 export function readOptions(servers: string, options: ConnectOptions): ClientConfig {
+  checkOptionNames('connect', options, connectOptionNames);
   const connectString = parseConnectString(servers);
   const random = options.random ?? systemRandom;
   const sessionTimeoutMs = checkDuration(
@@ -106,7 +132,7 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
       options.dialTimeoutMs ?? shareOf(sessionTimeoutMs, connectString.servers.length),
       { min: 1, max: INT32_MAX },
     ),
-    auth: options.auth ?? [],
+    auth: checkAuth(options.auth ?? []),
     sasl: options.sasl,
     readOnly: options.readOnly ?? false,
     gatherReads: options.gatherReads,
@@ -120,6 +146,18 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
     random,
     transport: options.transport ?? new TcpTransport({ tls: options.tls, random, resolve: options.resolve }),
   };
+}
+
+/** A misspelt entry would connect as somebody else: without the rights that were meant. */
+function checkAuth(auth: readonly AuthOption[]): readonly AuthOption[] {
+  if (!Array.isArray(auth)) throw new TypeError('auth: an array of { scheme, auth } is needed');
+  for (const each of auth) {
+    checkOptionNames('auth', each, authNames);
+    const isSecret = typeof each.auth === 'string' || each.auth instanceof Uint8Array;
+    if (typeof each.scheme === 'string' && each.scheme !== '' && isSecret) continue;
+    throw new TypeError('auth: an entry needs a scheme, and its credentials as a string or bytes');
+  }
+  return auth;
 }
 
 /** So that, after a silence of 2/3 of the timeout, every server can be tried within the third that is left. */

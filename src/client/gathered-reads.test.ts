@@ -149,9 +149,9 @@ function framed(write: (out: JuteWriter) => void): Buffer {
 
 /** A client that is connected to a server with the nodes /a and /b. */
 async function connected(options: ConnectOptions & { chroot?: string; srvr?: string | undefined } = {}) {
-  const { chroot = '', ...rest } = options;
+  const { chroot = '', srvr, ...rest } = options;
   const server = new ReadServer();
-  if ('srvr' in options) server.srvr = options.srvr;
+  if ('srvr' in options) server.srvr = srvr;
   server.data.set(`${chroot}/a`, 'A');
   server.data.set(`${chroot}/b`, 'B');
   const { clock } = server;

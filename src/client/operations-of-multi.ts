@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type CreateMode, createFlags, TTL_MS_MAX } from '../protocol/constants.ts';
 import { MultiError, ProtocolError, ServerError } from '../protocol/errors.ts';
 import type { MultiOp, MultiReadOp, MultiResult } from '../protocol/multi.ts';
@@ -23,6 +24,9 @@ export interface CreateOptions {
   /** For the `…-with-ttl` modes: how long the node stays, without children, after its last change. */
   readonly ttlMs?: number;
 }
+
+/** The names of all options of `create`. */
+export const creationNames: OptionNames<CreateOptions> = { mode: true, acl: true, ttlMs: true };
 
 /** One write of a `multi`, made by `ops.create` and its siblings. `result` only carries a type. */
 export interface MultiWrite<Result> {
@@ -59,6 +63,7 @@ export type MultiReadResults<Ops extends readonly MultiRead<unknown>[]> = {
 /** Makes the operations that `multi` and `multiRead` take. Bad input throws here, where it is written. */
 export const ops = {
   create(path: string, data: NodeData = '', options: CreateOptions = {}): MultiWrite<CreatedInMulti> {
+    checkOptionNames('ops.create', options, creationNames);
     return { wire: createOp(path, data, options) };
   },
   delete(path: string, version?: number): MultiWrite<undefined> {

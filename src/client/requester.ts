@@ -4,19 +4,10 @@ import { RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
 import type { WatchIntent } from '../session/watch-registry.ts';
 import { checkDuration } from './arguments.ts';
 import { PendingRequest, type RequestSpec } from './pending-request.ts';
+import { checkRequestOptions, type RequestOptions } from './request-options.ts';
 import type { Session } from './session.ts';
 import type { SessionDriver } from './session-driver.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-
-/** What every operation takes besides its own arguments. */
-export interface RequestOptions {
-  /** Gives the call up: it rejects with the signal's own reason. What was sent may still be applied. */
-  readonly signal?: AbortSignal;
-  /** Gives the call up with a `RequestTimeoutError` after this long, connection trouble included. */
-  readonly timeoutMs?: number;
-  /** Fails the call with a `SessionLostError` unless the client is still in this session. */
-  readonly session?: Session;
-}
 
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
@@ -38,6 +29,7 @@ export class Requester {
 
   /** Not async: the promise the caller awaits is the one the read loop settles, so that nothing comes between. */
   request<Q, R, V>(spec: RequestSpec<Q, R, V>, options: RequestOptions): Promise<V> {
+    checkRequestOptions(spec.operation.name, options);
     const { signal, timeoutMs, session } = options;
     if (timeoutMs !== undefined) checkDuration('timeoutMs', timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
     if (signal?.aborted) return Promise.reject(signal.reason);

@@ -2,7 +2,7 @@ import { isServerError } from '../protocol/errors.ts';
 import { joinPath, parentOf } from '../protocol/paths.ts';
 import { checkPath } from './arguments.ts';
 import type { CreateOptions } from './operations-of-multi.ts';
-import type { RequestOptions } from './requester.ts';
+import type { RequestOptions } from './request-options.ts';
 
 /** What working on several nodes needs of a client. */
 interface TreeClient {

@@ -3,7 +3,7 @@ import { type Deferred, deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
 import type { AddWatchMode } from '../protocol/constants.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
-import type { RequestOptions } from './requester.ts';
+import type { RequestOptions } from './request-options.ts';
 
 /** Events that nobody has taken yet: beyond this, the reader is told of a gap instead. */
 const BUFFERED_EVENTS_MAX = 10_000;

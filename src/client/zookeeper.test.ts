@@ -7,7 +7,9 @@ import { JuteWriter } from '../protocol/jute-writer.ts';
 import { operations } from '../protocol/operations.ts';
 import { RequestHeader } from '../protocol/records.ts';
 import { VirtualClock } from '../testing/virtual-clock.ts';
+import { acls } from './acl.ts';
 import type { ConnectOptions } from './connect-options.ts';
+import { ops } from './operations-of-multi.ts';
 import type { LinkHandlers, Transport } from './transport.ts';
 import { connect, ZooKeeper } from './zookeeper.ts';
 
@@ -315,6 +317,56 @@ describe('bad input throws before anything is sent', () => {
       'heartbeat: "x" given',
     ],
   ];
+
+  const misspelt = { timeout: 5 } as never;
+  const calls: Record<string, () => unknown> = {
+    addAuth: () => zk.addAuth('digest', 'a:b', misspelt),
+    addWatch: () => zk.addWatch('/a', 'persistent', () => {}, misspelt),
+    children: () => zk.children('/a', misspelt),
+    childrenWithStat: () => zk.childrenWithStat('/a', misspelt),
+    config: () => zk.config(misspelt),
+    connected: () => zk.connected(misspelt),
+    countDescendants: () => zk.countDescendants('/a', misspelt),
+    create: () => zk.create('/a', '', misspelt),
+    delete: () => zk.delete('/a', misspelt),
+    deleteTree: () => zk.deleteTree('/a', misspelt),
+    ensurePath: () => zk.ensurePath('/a', misspelt),
+    ephemerals: () => zk.ephemerals('/a', misspelt),
+    events: () => zk.events('/a', misspelt).next(),
+    exists: () => zk.exists('/a', misspelt),
+    get: () => zk.get('/a', misspelt),
+    getAcl: () => zk.getAcl('/a', misspelt),
+    hasWatches: () => zk.hasWatches('/a', 'any', misspelt),
+    multi: () => zk.multi([], misspelt),
+    multiRead: () => zk.multiRead([], misspelt),
+    observe: () => zk.observe('/a', misspelt).next(),
+    observeChildren: () => zk.observeChildren('/a', misspelt).next(),
+    reconfig: () => zk.reconfig({}, misspelt),
+    removeWatches: () => zk.removeWatches('/a', 'any', misspelt),
+    set: () => zk.set('/a', '', misspelt),
+    setAcl: () => zk.setAcl('/a', acls.open, misspelt),
+    sync: () => zk.sync('/', misspelt),
+    whoAmI: () => zk.whoAmI(misspelt),
+    connect: () => connect('zk:2181', misspelt),
+  };
+  /** What takes no options. */
+  const without = ['constructor', 'session', 'on', 'off', 'close', 'unwatch', 'watchSince'];
+
+  test.each(Object.entries(calls))('an option of %s that does not exist', async (_call, make) => {
+    await expect((async () => make())()).rejects.toThrow(
+      'there is no option "timeout", did you mean timeoutMs? options are ',
+    );
+    expect(server.writes).toEqual([]);
+  });
+
+  test('an option of ops.create that does not exist', () => {
+    expect(() => ops.create('/a', '', { ttl: 5 } as never)).toThrow('ops.create: there is no option "ttl"');
+  });
+
+  test('the table above has every call of the client', () => {
+    const methods = Object.getOwnPropertyNames(ZooKeeper.prototype).filter((name) => !without.includes(name));
+    expect(Object.keys(calls)).toEqual(expect.arrayContaining(methods));
+  });
 
   test.each(cases)('%s', (_what, call, type, message) => {
     expect(call).toThrow(type);

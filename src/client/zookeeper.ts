@@ -1,5 +1,6 @@
 import { runSafely } from '../base/emitter.ts';
 import type { Log } from '../base/log.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type AddWatchMode, addWatchModes, type WatchType, watchTypes } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
@@ -30,26 +31,18 @@ import {
   shapeMultiRead,
   wiresOf,
 } from './operations-of-multi.ts';
-import { Requester, type RequestOptions } from './requester.ts';
+import type {
+  ReadOptions,
+  RequestOptions,
+  SyncOptions,
+  VersionedOptions,
+  WatchListener,
+} from './request-options.ts';
+import { Requester } from './requester.ts';
 import type { Session } from './session.ts';
 import { type ClientEvents, SessionKeeper } from './session-keeper.ts';
 import { deleteTree, ensurePath } from './tree.ts';
 import { type EventsOptions, watchEvents } from './watch-stream.ts';
-
-/** Called once for a one-shot watch, any number of times for a persistent one. May throw: nobody is hurt. */
-export type WatchListener = (event: WatchEvent) => unknown;
-
-/** The options of an operation that can leave a one-shot watch behind. */
-export interface ReadOptions extends RequestOptions {
-  /** Told once of the next change, or that the session is over. Set only if the read succeeds. */
-  readonly watch?: WatchListener;
-}
-
-/** The options of a `sync`. */
-export interface SyncOptions extends RequestOptions {
-  /** Whom the server catches up with: its leader, or a quorum, which holds on the leader itself too. */
-  readonly by?: 'leader' | 'quorum';
-}
 
 /** What a node holds, and what the server knows of it. */
 export interface NodeState {
@@ -136,7 +129,8 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /** Resolves with the session once it is connected. */
-  connected(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<Session> {
+  connected(options: WaitOptions = {}): Promise<Session> {
+    checkOptionNames('connected', options, waitNames);
     return this.#keeper.whenConnected(options.timeoutMs ?? CONNECT_TIMEOUT_MS, options.signal);
   }
 
@@ -191,7 +185,7 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /** Removes a node, if `version` is left out or its version. @throws ZK_NO_NODE, ZK_BAD_VERSION, ZK_NOT_EMPTY. */
-  delete(path: string, options: RequestOptions & { readonly version?: number } = {}): Promise<void> {
+  delete(path: string, options: VersionedOptions = {}): Promise<void> {
     const record = { path: this.#path(path), version: checkVersion(options.version) };
     return this.#requester.request(
       { operation: operations.delete, record, path, shape: () => undefined },
@@ -231,11 +225,7 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /** Replaces a node's data, if `version` is left out or its version. @throws ZK_NO_NODE, ZK_BAD_VERSION. */
-  set(
-    path: string,
-    data: NodeData,
-    options: RequestOptions & { readonly version?: number } = {},
-  ): Promise<Stat> {
+  set(path: string, data: NodeData, options: VersionedOptions = {}): Promise<Stat> {
     const record = { path: this.#path(path), data: checkData(data), version: checkVersion(options.version) };
     return this.#requester.request(
       { operation: operations.setData, record, path, shape: (reply) => reply.stat },
@@ -306,11 +296,7 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /** Replaces a node's access list; `version` is compared with the stat's `aversion`. */
-  setAcl(
-    path: string,
-    acl: readonly AclEntry[],
-    options: RequestOptions & { readonly version?: number } = {},
-  ): Promise<Stat> {
+  setAcl(path: string, acl: readonly AclEntry[], options: VersionedOptions = {}): Promise<Stat> {
     const record = { path: this.#path(path), acl: toWireAcl(acl), version: checkVersion(options.version) };
     return this.#requester.request(
       { operation: operations.setAcl, record, path, shape: (reply) => reply.stat },
@@ -528,11 +514,8 @@ export class ZooKeeper implements AsyncDisposable {
    *
    * @throws ZK_AUTH_FAILED; the client is of no more use then, since every connection would be refused.
    */
-  addAuth(
-    scheme: string,
-    auth: string | Uint8Array,
-    options: Pick<RequestOptions, 'signal' | 'timeoutMs'> = {},
-  ): Promise<void> {
+  addAuth(scheme: string, auth: string | Uint8Array, options: WaitOptions = {}): Promise<void> {
+    checkOptionNames('addAuth', options, waitNames);
     return this.#requester.bounded('auth', this.#keeper.addAuth(scheme, auth), options);
   }
 
@@ -629,6 +612,8 @@ export class ZooKeeper implements AsyncDisposable {
   }
 }
 
+type WaitOptions = Pick<RequestOptions, 'signal' | 'timeoutMs'>;
+const waitNames: OptionNames<WaitOptions> = { signal: true, timeoutMs: true };
 const CONFIG_PATH = '/zookeeper/config';
 
 function signalOf({ signal }: { readonly signal?: AbortSignal | undefined }): { signal?: AbortSignal } {

@@ -3,11 +3,16 @@ import { describe, expect, test } from 'vitest';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { Holdfast } from './holdfast.ts';
 
-const FOLDERS = { root: '/locks', batonFolder: '/holdfast/batons', auditFolder: '/holdfast/audit' };
+const FACTS = {
+  root: '/locks',
+  batonFolder: '/holdfast/batons',
+  auditFolder: '/holdfast/audit',
+  servers: 'zk:2181',
+};
 
 /** Lock objects are made without a request: no server is needed. */
 function offline(): Holdfast {
-  return new Holdfast({} as ZooKeeper, {}, FOLDERS);
+  return new Holdfast({} as ZooKeeper, {}, FACTS);
 }
 
 /** What a program asks for, and how. */

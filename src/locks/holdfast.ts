@@ -1,10 +1,11 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { systemRandom } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
 import { checkDuration } from '../client/arguments.ts';
-import type { ConnectOptions } from '../client/connect-options.ts';
+import { type ConnectOptions, connectOptionNames } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { pathFault } from '../protocol/paths.ts';
 import { type Neighbours, neighboursHere } from '../queue/neighbours.ts';
@@ -64,19 +65,24 @@ export interface HoldfastOptions extends ConnectOptions {
 }
 
 /**
- * Connects, and gives the locks of that connection.
+ * Connects, and gives the locks of that connection. The servers come first, as in `holdfast/zookeeper`, or stand among
+ * the options.
  *
  * ```ts
- * await using holdfast = await connect({ servers: 'zk1:2181,zk2:2181,zk3:2181/app' });
+ * await using holdfast = await connect('zk1:2181,zk2:2181,zk3:2181/app');
  * await using lease = await holdfast.mutex('member-123').acquire({ timeoutMs: 5_000 });
  * ```
  *
- * @throws TypeError, RangeError for a bad option; ZK_UNREACHABLE, ZK_AUTH_FAILED as the client does;
- * HOLDFAST_LOCAL_SERVER if the local one cannot be started.
+ * @throws TypeError, RangeError for a bad option, or one that does not exist; ZK_UNREACHABLE, ZK_AUTH_FAILED as the
+ * client does; HOLDFAST_LOCAL_SERVER if the local one cannot be started.
  */
-export async function connect(given: HoldfastOptions = {}): Promise<Holdfast> {
-  // What is given as undefined is not given: it must not hide the servers of the environment.
-  const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+export async function connect(
+  first: string | HoldfastOptions = {},
+  others: Omit<HoldfastOptions, 'servers'> = {},
+): Promise<Holdfast> {
+  const given = readConnectArguments(first, others);
+  // An option that is given as undefined is not given: it must not hide the servers of the environment.
+  const present = presentOf(given);
   const options: HoldfastOptions = { ...optionsFromEnvironment(process.env), ...present };
   const facts = readFacts(options);
   const { servers = LOCAL } = options;
@@ -85,9 +91,57 @@ export async function connect(given: HoldfastOptions = {}): Promise<Holdfast> {
       'servers: nothing given and HOLDFAST_SERVERS is not set; in production, where other machines are to be excluded, servers are needed, or "local" on purpose',
     );
   }
-  const zk = servers === LOCAL ? await connectLocally(options) : await connectZooKeeper(servers, options);
-  return new Holdfast(zk, options, facts);
+  const source = given.servers !== undefined ? 'options' : options.servers ? 'HOLDFAST_SERVERS' : 'default';
+  options.log?.('info', 'connecting', { servers, source });
+  const clientOptions = clientOptionsOf(options);
+  const zk =
+    servers === LOCAL ? await connectLocally(clientOptions) : await connectZooKeeper(servers, clientOptions);
+  return new Holdfast(zk, options, { ...facts, servers });
 }
+
+/** Both ways to call `connect`, as options. */
+function readConnectArguments(
+  first: string | HoldfastOptions,
+  others: Omit<HoldfastOptions, 'servers'>,
+): HoldfastOptions {
+  if (typeof first !== 'string') {
+    checkOptionNames('connect', first, holdfastOptionNames);
+    if (Object.keys(others).length > 0)
+      throw new TypeError(
+        'connect: two objects of options given; servers as a string, or one object, is needed',
+      );
+    return first;
+  }
+  const { servers: _, ...names } = holdfastOptionNames;
+  checkOptionNames('connect', others, names);
+  return { ...others, servers: first };
+}
+
+function presentOf<Options extends object>(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+}
+
+/** The options that are the client's own: it refuses all others. */
+function clientOptionsOf(options: HoldfastOptions): ConnectOptions {
+  return Object.fromEntries(
+    Object.entries(options).filter(([name]) => Object.hasOwn(connectOptionNames, name)),
+  );
+}
+
+const holdfastOptionNames: OptionNames<HoldfastOptions> = {
+  ...connectOptionNames,
+  servers: true,
+  root: true,
+  batonFolder: true,
+  auditFolder: true,
+  lockDelayMs: true,
+  app: true,
+  labels: true,
+  acl: true,
+  folderAcl: true,
+  process: true,
+  neighbours: true,
+};
 
 interface Facts {
   readonly root: string;
@@ -97,6 +151,8 @@ interface Facts {
 
 /** The locks of one connection. The same name gives the same object. */
 export class Holdfast implements AsyncDisposable {
+  /** The servers that were meant: a connect string, or `local` for the server of this user on this machine. */
+  readonly servers: string;
   /** The client underneath, for everything that is not a lock. */
   readonly zk: ZooKeeper;
   /** The same locks in the shape of the browser's `navigator.locks`. */
@@ -107,7 +163,12 @@ export class Holdfast implements AsyncDisposable {
   readonly #locks = new Map<string, unknown>();
 
   /** @internal */
-  constructor(zk: ZooKeeper, options: HoldfastOptions, { root, batonFolder, auditFolder }: Facts) {
+  constructor(
+    zk: ZooKeeper,
+    options: HoldfastOptions,
+    { root, batonFolder, auditFolder, servers }: Facts & { readonly servers: string },
+  ) {
+    this.servers = servers;
     this.zk = zk;
     const log = options.log ?? silentLog;
     const clock = options.clock ?? systemClock;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { WatchListener } from '../client/request-options.ts';
 import type { Session } from '../client/session.ts';
-import type { WatchListener, ZooKeeper } from '../client/zookeeper.ts';
+import type { ZooKeeper } from '../client/zookeeper.ts';
 import { ConnectionLossError } from '../protocol/errors.ts';
 import { VirtualClock } from '../testing/virtual-clock.ts';
 import { FolderWatches } from './folder-watches.ts';

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { socketAddress } from '../base/socket-address.ts';
 import { firstZxid } from './first-zxid.ts';
@@ -44,6 +45,24 @@ export interface ServerOptions {
   readonly random?: Random;
 }
 
+const serverOptionNames: OptionNames<ServerOptions> = {
+  host: true,
+  port: true,
+  socketPath: true,
+  tls: true,
+  limits: true,
+  folder: true,
+  logBytesMax: true,
+  ttlNodes: true,
+  superDigest: true,
+  fourLetterWords: true,
+  admin: true,
+  log: true,
+  clock: true,
+  random: true,
+};
+const adminOptionNames: OptionNames<AdminOptions> = { host: true, port: true };
+
 /** A server that is listening. */
 export interface RunningServer extends AsyncDisposable {
   readonly host: string;
@@ -76,6 +95,8 @@ export interface AssembledServer {
 
 /** Puts the parts together and starts them. If one fails, those before it are closed again. */
 export async function assembleServer(options: ServerOptions): Promise<AssembledServer> {
+  checkOptionNames('startServer', options, serverOptionNames);
+  if (options.admin !== undefined) checkOptionNames('admin', options.admin, adminOptionNames);
   const { host = '127.0.0.1', port = 0, clock = systemClock, log = silentLog } = options;
   const startedAtMs = clock.nowMs();
   const closers: (() => Promise<void>)[] = [];

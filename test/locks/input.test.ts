@@ -26,6 +26,56 @@ describe('connect', () => {
     await expect(connect(options)).rejects.toBeInstanceOf(TypeError);
   });
 
+  test.each<[string, readonly unknown[], string]>([
+    [
+      'a misspelt option',
+      [{ server: NOWHERE }],
+      'connect: there is no option "server", did you mean servers? options are ',
+    ],
+    [
+      'a misspelt option behind the servers',
+      [NOWHERE, { session: 1 }],
+      'connect: there is no option "session", did you mean sessionTimeoutMs?',
+    ],
+    ['servers twice', [NOWHERE, { servers: NOWHERE }], 'connect: there is no option "servers"'],
+    ['a second object of options', [{ servers: NOWHERE }, { root: '/r' }], 'two objects of options given'],
+    ['no object of options', [7], 'connect: a number given; an object of options is needed'],
+    ['null', [null], 'connect: null given; an object of options is needed'],
+    ['a list of servers', [[NOWHERE]], 'connect: an array given; an object of options is needed'],
+    ['empty servers as a string', [''], 'connect string ""'],
+    ['credentials that are no list', [NOWHERE, { auth: 'digest:a:b' }], 'auth: an array of { scheme, auth }'],
+    [
+      'misspelt credentials',
+      [NOWHERE, { auth: [{ scheme: 'digest', password: 'a' }] }],
+      'auth: there is no option "password"',
+    ],
+    ['credentials without a secret', [NOWHERE, { auth: [{ scheme: 'digest' }] }], 'auth: an entry needs'],
+  ])('refuses %s before anything is sent', async (_what, given, message) => {
+    vi.stubEnv('HOLDFAST_SERVERS', NOWHERE);
+    const connecting = (connect as (...given: readonly unknown[]) => Promise<unknown>)(...given);
+    await expect(connecting).rejects.toThrow(message);
+    await expect(connecting).rejects.toBeInstanceOf(TypeError);
+  });
+
+  test('takes the servers as a string, with or without options behind them', async () => {
+    vi.stubEnv('HOLDFAST_SERVERS', '127.0.0.1:2');
+    await expect(connect(NOWHERE, { timeoutMs: 100 })).rejects.toThrow(`no session with ${NOWHERE}`);
+  });
+
+  test('says in the log which servers are meant, and where they were given', async () => {
+    const lines: unknown[] = [];
+    const log = (_level: string, message: string, facts?: object) => {
+      if (message === 'connecting') lines.push(facts);
+    };
+    await expect(connect(NOWHERE, { timeoutMs: 100, log })).rejects.toThrow();
+    vi.stubEnv('HOLDFAST_SERVERS', NOWHERE);
+    await expect(connect({ timeoutMs: 100, log })).rejects.toThrow();
+    expect(lines).toEqual([
+      { servers: NOWHERE, source: 'options' },
+      { servers: NOWHERE, source: 'HOLDFAST_SERVERS' },
+    ]);
+  });
+
   test.each([{}, { servers: undefined as never }])(
     'in production refuses no servers at all: %j',
     async (options) => {

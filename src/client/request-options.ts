@@ -1,0 +1,69 @@
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import type { WatchEvent } from '../session/watch-registry.ts';
+import { type CreateOptions, creationNames } from './operations-of-multi.ts';
+import type { Session } from './session.ts';
+
+/** What every operation takes besides its own arguments. */
+export interface RequestOptions {
+  /** Gives the call up: it rejects with the signal's own reason. What was sent may still be applied. */
+  readonly signal?: AbortSignal;
+  /** Gives the call up with a `RequestTimeoutError` after this long, connection trouble included. */
+  readonly timeoutMs?: number;
+  /** Fails the call with a `SessionLostError` unless the client is still in this session. */
+  readonly session?: Session;
+}
+
+/**
+ * Called once for a one-shot watch, any number of times for a persistent one. What it throws is reported, and affects
+ * neither other listeners nor the connection.
+ */
+export type WatchListener = (event: WatchEvent) => unknown;
+
+/** The options of an operation that can leave a one-shot watch behind. */
+export interface ReadOptions extends RequestOptions {
+  /** Called once for the next change, or when the session is over. Set only if the read succeeds. */
+  readonly watch?: WatchListener;
+}
+
+/** The options of a write that can be made to depend on the node's version. */
+export interface VersionedOptions extends RequestOptions {
+  /** The write happens only if the node has this version; any if left out. */
+  readonly version?: number;
+}
+
+/** The options of a `sync`. */
+export interface SyncOptions extends RequestOptions {
+  /** Whom the server catches up with: its leader, or a quorum, which holds on the leader itself too. */
+  readonly by?: 'leader' | 'quorum';
+}
+
+const request: OptionNames<RequestOptions> = { signal: true, timeoutMs: true, session: true };
+const read: OptionNames<ReadOptions> = { ...request, watch: true };
+const versioned: OptionNames<VersionedOptions> = { ...request, version: true };
+const creation: OptionNames<CreateOptions & RequestOptions> = { ...request, ...creationNames };
+const sync: OptionNames<SyncOptions> = { ...request, by: true };
+
+/** What the caller wrote, and which options it takes, by the name of the operation that is sent. */
+const calls: Readonly<Record<string, readonly [call: string, names: OptionNames<RequestOptions>]>> = {
+  create2: ['create', creation],
+  createContainer: ['create', creation],
+  createTtl: ['create', creation],
+  delete: ['delete', versioned],
+  exists: ['exists', read],
+  getData: ['get', read],
+  setData: ['set', versioned],
+  getChildren: ['children', read],
+  getChildren2: ['childrenWithStat', read],
+  setAcl: ['setAcl', versioned],
+  sync: ['sync', sync],
+  // `sync({ by: 'quorum' })` is an empty multi.
+  multi: ['multi', sync],
+  getAllChildrenNumber: ['countDescendants', request],
+  getEphemerals: ['ephemerals', request],
+};
+
+/** @throws TypeError for what is no options object, and for an option that the call does not have. */
+export function checkRequestOptions(operation: string, options: RequestOptions): void {
+  const [call, names] = calls[operation] ?? [operation, request];
+  checkOptionNames(call, options, names);
+}
