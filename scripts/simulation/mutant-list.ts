@@ -497,6 +497,22 @@ export const mutants: readonly Mutant[] = [
       'encodeMark(mark), {});',
     ]),
   ),
+  of(
+    'semaphore',
+    mutant('leases younger than a waiting task of their session are shown as pending', [
+      'locks/semaphore-view.ts',
+      'permits === undefined ? nodes[0]!.info.token !== newest : foreignCount + lastIndex < permits;',
+      'nodes[0]!.info.session !== first?.session || nodes[0]!.info.token < first.token;',
+    ]),
+  ),
+  killed(
+    'src/locks/semaphore-view.test.ts',
+    mutant('a contender that has some of its permits is shown as a holder', [
+      'locks/semaphore-view.ts',
+      'group.lastIndex = index;',
+      '',
+    ]),
+  ),
   killed(
     'src/locks/holdfast.test.ts',
     mutant('an election with an id and one whose name contains that id share an object', [

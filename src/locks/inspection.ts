@@ -4,6 +4,7 @@ import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 import { decodeOwner, type Owner } from './owner.ts';
+import { factsIn, semaphoreView } from './semaphore-view.ts';
 
 /** What kind of lock a name has; `free` if nothing shows it, `unknown` if only strangers are there. */
 export type LockKind = 'mutex' | 'read-write' | 'semaphore' | 'election' | 'simple' | 'free' | 'unknown';
@@ -32,6 +33,12 @@ export interface LockInfo {
   readonly foreign: readonly string[];
   /** How many numbers its folder has given out. Numbers end at 2147483647, and start again when the folder is gone. */
   readonly numbered: number;
+}
+
+/** A contender, and what its node holds. */
+interface ReadContender {
+  readonly info: ContenderInfo;
+  readonly data: Uint8Array | null;
 }
 
 const KINDS: Readonly<Record<EntryRole, LockKind>> = {
@@ -67,14 +74,15 @@ export class Inspection {
     const numbered = stat ? createdCount(stat) : 0;
     if (names.includes('leases') || names.includes('locks')) return this.#semaphore(name, path, names);
     const { entries, foreign } = sorted(names);
-    const contenders = await this.#read(path, entries);
+    const contenders = (await this.#read(path, entries)).map(({ info }) => info);
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
     const { holders, queue } = divided(contenders);
     return { name, kind, holders, queue, foreign, numbered };
   }
 
   async #simple(name: string, path: string): Promise<LockInfo> {
-    const holder = await this.#contender(path, { name, role: 'exclusive', sequence: 0, czxid: undefined });
+    const entry = { name, role: 'exclusive', sequence: 0, czxid: undefined } as const;
+    const holder = (await this.#contender(path, entry))?.info;
     return {
       name,
       kind: holder ? 'simple' : 'free',
@@ -85,46 +93,46 @@ export class Inspection {
     };
   }
 
-  /**
-   * Everyone at the turnstile waits. Who is first there has made its leases already: those are no holders yet, and are
-   * told by their session and by being younger than its place at the turnstile.
-   */
   async #semaphore(name: string, path: string, names: readonly string[]): Promise<LockInfo> {
-    const [leases, turnstile] = await Promise.all(
-      ['leases', 'locks'].map(async (folder) => {
-        const [stat, names] = await Promise.all([
-          this.#zk.exists(`${path}/${folder}`),
-          this.#children(`${path}/${folder}`),
-        ]);
-        const contenders = await this.#read(`${path}/${folder}`, sorted(names).entries);
-        return { contenders, numbered: stat ? createdCount(stat) : 0 };
-      }),
-    );
-    const first = turnstile!.contenders[0];
-    const isPending = ({ session, token }: ContenderInfo) =>
-      first?.session === session && token > first.token;
+    const [leases, turnstile] = await Promise.all([
+      this.#folderOfSemaphore(`${path}/leases`),
+      this.#folderOfSemaphore(`${path}/locks`),
+    ]);
+    const nodeOf = ({ info, data }: ReadContender) => ({ info, facts: factsIn(data) });
+    const { holders, queue } = semaphoreView({
+      leases: leases.nodes.map(nodeOf),
+      turnstile: turnstile.nodes.map(nodeOf),
+      foreignCount: leases.foreignCount,
+    });
     return {
       name,
       kind: 'semaphore',
-      holders: leases!.contenders.filter((lease) => !isPending(lease)),
-      queue: turnstile!.contenders,
+      holders,
+      queue,
       foreign: names.filter((each) => each !== 'leases' && each !== 'locks'),
-      numbered: Math.max(leases!.numbered, turnstile!.numbered),
+      numbered: Math.max(leases.numbered, turnstile.numbered),
     };
   }
 
-  async #read(folder: string, entries: readonly QueueEntry[]): Promise<ContenderInfo[]> {
-    const read = await Promise.all(entries.map((entry) => this.#contender(`${folder}/${entry.name}`, entry)));
-    return entries
-      .map((entry, index) => ({ entry: { ...entry, czxid: read[index]?.token }, info: read[index] }))
-      .sort((a, b) => inOrder(a.entry, b.entry))
-      .flatMap(({ info }) => (info ? [info] : []));
+  async #folderOfSemaphore(path: string) {
+    const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
+    const { entries, foreign } = sorted(names);
+    const nodes = await this.#read(path, entries);
+    return { nodes, foreignCount: foreign.length, numbered: stat ? createdCount(stat) : 0 };
   }
 
-  async #contender(path: string, { name, role }: QueueEntry): Promise<ContenderInfo | undefined> {
+  async #read(folder: string, entries: readonly QueueEntry[]): Promise<ReadContender[]> {
+    const read = await Promise.all(entries.map((entry) => this.#contender(`${folder}/${entry.name}`, entry)));
+    return entries
+      .map((entry, index) => ({ entry: { ...entry, czxid: read[index]?.info.token }, read: read[index] }))
+      .sort((a, b) => inOrder(a.entry, b.entry))
+      .flatMap(({ read }) => (read ? [read] : []));
+  }
+
+  async #contender(path: string, { name, role }: QueueEntry): Promise<ReadContender | undefined> {
     try {
       const { data, stat } = await this.#zk.get(path);
-      return {
+      const info = {
         id: name,
         role,
         token: stat.czxid,
@@ -132,6 +140,7 @@ export class Inspection {
         since: new Date(Number(stat.ctime)),
         owner: decodeOwner(data),
       };
+      return { info, data };
     } catch (error) {
       if (isServerError(error, 'no-node')) return undefined; // Gone meanwhile.
       throw error;

@@ -6,6 +6,7 @@ import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { ContenderEvictedError } from './lock-errors.ts';
+import { withFacts } from './semaphore-view.ts';
 import { exclusive, type TurnRule } from './turn.ts';
 
 /** What may stand in a semaphore's own folder: nobody. */
@@ -48,6 +49,11 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     this.#leases = new ZooKeeperQueue(context.store, `${context.root}/${name}/leases`);
   }
 
+  /** @internal */
+  protected override describe(options: SemaphoreOptions): string {
+    return withFacts(super.describe(options), { permits: this.permits });
+  }
+
   protected override check({ permits = 1 }: SemaphoreOptions): void {
     if (!Number.isInteger(permits) || permits < 1 || permits > this.permits) {
       throw new RangeError(
@@ -70,7 +76,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
   async #contendOnce(options: SemaphoreOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
     const turn = await contend(this.#contest(options, giveUp));
     try {
-      const joined = await this.#leases.join(this.#joining(options, giveUp));
+      const joined = await this.#leases.join(this.#joining(turn, options, giveUp));
       return await this.#granted(joined, giveUp, async () => {
         if (this.#fits(joined, joined.view)) return;
         await joined.place.awaitView((view) => this.#fits(joined, view), giveUp);
@@ -92,7 +98,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     const turn = await contendIfFree(this.#contest(options, giveUp));
     if (!turn) return undefined;
     try {
-      const joined = await this.#leases.join(this.#joining(options, giveUp));
+      const joined = await this.#leases.join(this.#joining(turn, options, giveUp));
       if (this.#fits(joined, joined.view)) return await this.#granted(joined, giveUp, async () => {});
       await Promise.all([joined.place, ...joined.others].map((place) => place.leave()));
       return undefined;
@@ -134,10 +140,10 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     checkView({ entries, foreign: strangers }, { lockName: this.name, rule: none });
   }
 
-  #joining(options: SemaphoreOptions, giveUp: AbortSignal | undefined) {
+  #joining(turn: Grant, options: SemaphoreOptions, giveUp: AbortSignal | undefined) {
     return {
       role: 'lease',
-      data: this.describe(options),
+      data: withFacts(this.describe(options), { turnstile: turn.place!.entry.name }),
       count: options.permits ?? 1,
       ...(giveUp && { signal: giveUp }),
     } as const;

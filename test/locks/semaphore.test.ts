@@ -1,5 +1,6 @@
 import { describe, expect } from 'vitest';
 import { ContenderEvictedError, type Holdfast, LockTimeoutError } from '../../src/holdfast.ts';
+import { waitGraph } from '../../src/locks/wait-graph.ts';
 import { seededRandom } from '../../src/testing.ts';
 import { onEveryLockBackend } from '../support/lock-backends.ts';
 import { until } from '../support/until.ts';
@@ -30,6 +31,34 @@ describe('a semaphore', () => {
       await held[1]!.release();
       const late = await waiting;
       for (const lease of [...held, late]) await lease.release();
+    },
+  );
+
+  onEveryLockBackend(
+    'held by some tasks of one process while others wait shows each of them',
+    async (workspace) => {
+      const [holdfast, operator] = await workspace.holdfasts(2);
+      const tasks = Array.from({ length: 5 }, () => at(holdfast!, 3).acquire());
+      const leases = await Promise.all(tasks.slice(0, 3));
+      await until(
+        'the fourth to have its node',
+        async () => (await workspace.entries('s/leases')).length === 4,
+      );
+      const info = await operator!.inspect('s');
+      expect(info.holders.map(({ token }) => token)).toEqual(leases.map(({ token }) => token));
+      expect(info.queue).toHaveLength(2);
+      expect(await operator!.list()).toEqual([info]);
+      const [graph] = waitGraph([info]).waits;
+      expect(graph?.blockers).toEqual(info.holders);
+      expect(await operator!.revoke('s')).toBe(3);
+      await until('all three to be asked', () => leases.every(({ signal }) => signal.aborted));
+      const { id } = info.holders[1]!;
+      await operator!.forceRelease('s', { holder: id, reason: 'it is stuck' });
+      await tasks[3];
+      await leases[0]!.release();
+      await tasks[4];
+      expect((await operator!.inspect('s')).holders).toHaveLength(3);
+      for (const task of tasks) await (await task).release();
     },
   );
 

@@ -1,6 +1,8 @@
 import type { LockLease } from '../../locks/lock-lease.ts';
+import { factsIn, semaphoreView } from '../../locks/semaphore-view.ts';
 import { inOrder, parseEntry } from '../../queue/entry-name.ts';
 import type { QueueEntry } from '../../queue/lock-queue.ts';
+import type { DataTree } from '../../server/data-tree.ts';
 import type { LockStep } from './scenario.ts';
 import type { World } from './world.ts';
 
@@ -140,6 +142,7 @@ export class HoldMonitor {
       if (!isHeld) held.over = true;
       else if (!held.exempt) live.push(held);
     }
+    this.#checkShown(live);
     if (live.length < 2) return;
     for (const [index, one] of live.entries()) {
       for (let other = index + 1; other < live.length; other++) this.#checkPair(one, live[other]!);
@@ -168,6 +171,26 @@ export class HoldMonitor {
       if (count > this.#permits.get(lock)!) {
         this.#fail('L9', `${count} permits of ${lock} are held, of ${this.#permits.get(lock)}`);
       }
+    }
+  }
+
+  /** What `inspect` makes of the server's own tree: each permit that is held is shown as held, and no more than all. */
+  #checkShown(live: readonly HeldLease[]): void {
+    const leases = live.filter(({ mode, within }) => mode === 'lease' && !within);
+    const tree = this.#world.server?.core.tree;
+    if (leases.length === 0 || !tree) return;
+    for (const lock of new Set(leases.map(({ locks }) => locks[0]!))) {
+      const { holders } = semaphoreIn(tree, lock);
+      const shown = new Set(holders.map(({ id }) => id));
+      for (const { attempt, lease, locks } of leases) {
+        if (locks[0] !== lock) continue;
+        const hidden = lease.holding.paths.find((path) => !shown.has(path.slice(path.lastIndexOf('/') + 1)));
+        // The end of its session may not have been heard of yet.
+        if (hidden && tree.get(hidden))
+          this.#fail('L9', `${attempt} holds ${hidden}, and is not shown as a holder`);
+      }
+      const count = holders.length;
+      if (count > this.#permits.get(lock)!) this.#fail('L9', `${count} holders of ${lock} are shown`);
     }
   }
 
@@ -286,6 +309,27 @@ export class HoldMonitor {
   #fail(property: string, message: string): void {
     this.#world.fail(property, message);
   }
+}
+
+/** A semaphore as one that could read all of it at one moment would see it. */
+function semaphoreIn(tree: DataTree, lock: string) {
+  const read = (folder: string) =>
+    [...(tree.get(folder)?.children ?? [])]
+      .flatMap((name) => {
+        const entry = parseEntry(name);
+        const node = tree.get(`${folder}/${name}`);
+        return entry && node ? [{ entry: { ...entry, czxid: node.czxid }, node }] : [];
+      })
+      .sort((a, b) => inOrder(a.entry, b.entry))
+      .map(({ entry, node }) => ({
+        info: { id: entry.name, token: node.czxid, session: node.owner },
+        facts: factsIn(node.data),
+      }));
+  return semaphoreView({
+    leases: read(`/locks/${lock}/leases`),
+    turnstile: read(`/locks/${lock}/locks`),
+    foreignCount: 0,
+  });
 }
 
 function rootOf(held: HeldLease): HeldLease {
