@@ -14,6 +14,8 @@ export {
   ops,
 } from './client/operations-of-multi.ts';
 export type {
+  EventsOptions,
+  ObserveOptions,
   ReadOptions,
   RequestOptions,
   SyncOptions,

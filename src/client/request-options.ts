@@ -1,4 +1,5 @@
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import type { AddWatchMode } from '../protocol/constants.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { type CreateOptions, creationNames } from './operations-of-multi.ts';
 import type { Session } from './session.ts';
@@ -42,6 +43,32 @@ const read: OptionNames<ReadOptions> = { ...request, watch: true };
 const versioned: OptionNames<VersionedOptions> = { ...request, version: true };
 const creation: OptionNames<CreateOptions & RequestOptions> = { ...request, ...creationNames };
 const sync: OptionNames<SyncOptions> = { ...request, by: true };
+
+/** The options of an observation: it has no bound but its signal. */
+export interface ObserveOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** The options of `events`. */
+export interface EventsOptions extends RequestOptions {
+  /** `persistent` if left out. */
+  readonly mode?: AddWatchMode;
+  /** How many events are kept for a reader that falls behind; 10 000 if left out. */
+  readonly bufferedMax?: number;
+}
+
+const observation: OptionNames<ObserveOptions> = { signal: true };
+const events: OptionNames<EventsOptions> = { ...request, mode: true, bufferedMax: true };
+
+/** @throws TypeError as `checkRequestOptions`, for what is not one request. */
+export function checkObserveOptions(call: string, options: ObserveOptions): void {
+  checkOptionNames(call, options, observation);
+}
+
+/** @throws TypeError as `checkRequestOptions`, for what is not one request. */
+export function checkEventsOptions(options: EventsOptions): void {
+  checkOptionNames('events', options, events);
+}
 
 /** What the caller wrote, and which options it takes, by the name of the operation that is sent. */
 const calls: Readonly<Record<string, readonly [call: string, names: OptionNames<RequestOptions>]>> = {

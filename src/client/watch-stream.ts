@@ -3,7 +3,7 @@ import { type Deferred, deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
 import type { AddWatchMode } from '../protocol/constants.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
-import type { RequestOptions } from './request-options.ts';
+import { checkEventsOptions, type EventsOptions, type RequestOptions } from './request-options.ts';
 
 /** Events that nobody has taken yet: beyond this, the reader is told of a gap instead. */
 const BUFFERED_EVENTS_MAX = 10_000;
@@ -76,14 +76,6 @@ class WatchStream implements AsyncIterableIterator<WatchEvent> {
   }
 }
 
-/** The options of `events`. */
-export interface EventsOptions extends RequestOptions {
-  /** `persistent` if left out. */
-  readonly mode?: AddWatchMode;
-  /** How many events are kept for a reader that falls behind; 10 000 if left out. */
-  readonly bufferedMax?: number;
-}
-
 /** What a stream of events needs of a client. */
 interface WatchingClient {
   addWatch(
@@ -100,6 +92,7 @@ export function watchEvents(
   path: string,
   options: EventsOptions,
 ): AsyncGenerator<WatchEvent, void, void> {
+  checkEventsOptions(options);
   return endableGenerator((ended) => streaming(zk, path, options, ended));
 }
 

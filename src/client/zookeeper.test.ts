@@ -352,9 +352,11 @@ describe('bad input throws before anything is sent', () => {
   /** What takes no options. */
   const without = ['constructor', 'session', 'on', 'off', 'close', 'unwatch', 'watchSince'];
 
-  test.each(Object.entries(calls))('an option of %s that does not exist', async (_call, make) => {
+  test.each(Object.entries(calls))('an option of %s that does not exist', async (call, make) => {
     await expect((async () => make())()).rejects.toThrow(
-      'there is no option "timeout", did you mean timeoutMs? options are ',
+      call.startsWith('observe')
+        ? `${call}: there is no option "timeout"; options are signal`
+        : 'there is no option "timeout", did you mean timeoutMs? options are ',
     );
     expect(server.writes).toEqual([]);
   });

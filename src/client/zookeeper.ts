@@ -31,18 +31,21 @@ import {
   shapeMultiRead,
   wiresOf,
 } from './operations-of-multi.ts';
-import type {
-  ReadOptions,
-  RequestOptions,
-  SyncOptions,
-  VersionedOptions,
-  WatchListener,
+import {
+  checkObserveOptions,
+  type EventsOptions,
+  type ObserveOptions,
+  type ReadOptions,
+  type RequestOptions,
+  type SyncOptions,
+  type VersionedOptions,
+  type WatchListener,
 } from './request-options.ts';
 import { Requester } from './requester.ts';
 import type { Session } from './session.ts';
 import { type ClientEvents, SessionKeeper } from './session-keeper.ts';
 import { deleteTree, ensurePath } from './tree.ts';
-import { type EventsOptions, watchEvents } from './watch-stream.ts';
+import { watchEvents } from './watch-stream.ts';
 
 /** What a node holds, and what the server knows of it. */
 export interface NodeState {
@@ -415,19 +418,15 @@ export class ZooKeeper implements AsyncDisposable {
    * What a node holds, now and after each change, as an async iterable; undefined while there is no such
    * node. Goes on over reconnects and lost sessions; states that last less than a round trip may be skipped.
    */
-  observe(
-    path: string,
-    options: { readonly signal?: AbortSignal } = {},
-  ): AsyncGenerator<NodeState | undefined> {
+  observe(path: string, options: ObserveOptions = {}): AsyncGenerator<NodeState | undefined> {
+    checkObserveOptions('observe', options);
     const read = (watch: WatchListener) => this.get(path, { watch });
     return observe(this, { path, kind: 'data', read }, options.signal);
   }
 
   /** The names of a node's children, now and after each change; otherwise as `observe`. */
-  observeChildren(
-    path: string,
-    options: { readonly signal?: AbortSignal } = {},
-  ): AsyncGenerator<string[] | undefined> {
+  observeChildren(path: string, options: ObserveOptions = {}): AsyncGenerator<string[] | undefined> {
+    checkObserveOptions('observeChildren', options);
     const read = (watch: WatchListener) => this.children(path, { watch });
     return observe(this, { path, kind: 'children', read }, options.signal);
   }
