@@ -51,6 +51,7 @@ const QUEUE = 'queue/zookeeper-queue.ts';
 const LONE = 'queue/lone-joins.ts';
 const PLACE = 'queue/zookeeper-place.ts';
 const WRITES = 'queue/settled-writes.ts';
+const CATCH_UP = 'queue/catch-up.ts';
 const CONTEST = 'locks/contest.ts';
 const LEASE = 'locks/lock-lease.ts';
 const LOCK = 'locks/lock.ts';
@@ -246,10 +247,50 @@ export const mutants: readonly Mutant[] = [
     "if (departure !== 'released') return watch();",
     '',
   ]),
+  killed(
+    'src/queue/catch-up.test.ts',
+    mutant('a server is taken for the only one before it has said so', [
+      CATCH_UP,
+      'const server = { connection, isStandalone: false };',
+      'const server = { connection, isStandalone: true };',
+    ]),
+  ),
+  killed(
+    'src/queue/catch-up.test.ts',
+    mutant('what was learnt of a server is believed of the next one', [
+      CATCH_UP,
+      'return server?.connection === this.#session.connectionCount && server.isStandalone;',
+      'return server?.isStandalone;',
+    ]),
+  ),
+  killed(
+    'src/queue/catch-up.test.ts',
+    mutant('a lock that is handed over after a write has left is caught up with by that write', [
+      CATCH_UP,
+      'this.#unsent = undefined; // What is left after it has gone may have been written behind it.',
+      '',
+    ]),
+  ),
+  killed(
+    'src/queue/catch-up.test.ts',
+    mutant('a declared connection is believed to have shown all to everyone', [
+      CATCH_UP,
+      'if (carriesAllWrites && lastZxid <= this.#session.lastZxid) return undefined;',
+      'if (carriesAllWrites) return undefined;',
+    ]),
+  ),
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('places are known by a path that means another one to clients with another chroot', [
+      PLACE,
+      'this.#serverPath = store.zk.serverPath(this.path);',
+      'this.#serverPath = this.path;',
+    ]),
+  ),
   mutant('who left its place because it was lost tells its neighbour that it was released', [
     PLACE,
-    "isFree ? 'released' : 'gone');",
-    "'released');",
+    "isFree ? 'released' : 'gone', by);",
+    "'released', by);",
   ]),
   // Who was removed by hand may be wrong about holding, as far as the simulation knows.
   killed(

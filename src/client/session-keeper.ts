@@ -149,6 +149,7 @@ export class SessionKeeper {
     }
     switch (state.kind) {
       case 'connected':
+        session.connectionCount++;
         this.#attemptErrors.length = 0;
         this.#settleWhenReady();
         this.events.emit('connected', { session, readOnly: state.readOnly });

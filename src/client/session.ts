@@ -21,6 +21,8 @@ export class Session {
   readonly #onListenerError: (error: unknown) => void;
   readonly #lost = new AbortController();
   readonly #holds = new LinkedList<Hold>();
+  /** How many connections it has had: what was learnt of a server is true of one of them. @internal */
+  connectionCount = 0;
 
   /** @internal */
   constructor(driver: SessionDriver, clock: Clock, onListenerError: (error: unknown) => void) {

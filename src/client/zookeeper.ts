@@ -18,6 +18,7 @@ import {
 } from './arguments.ts';
 import { Chroot } from './chroot.ts';
 import { type ClientConfig, type ConnectOptions, readOptions } from './connect-options.ts';
+import { addressText } from './connect-string.ts';
 import { observe } from './observe.ts';
 import {
   type CreateOptions,
@@ -106,6 +107,8 @@ export async function connect(servers: string, options: ConnectOptions = {}): Pr
  * `lost`, the session is another one, with no nodes and no watches.
  */
 export class ZooKeeper implements AsyncDisposable {
+  /** The servers that it was given, as text. @internal */
+  readonly servers: readonly string[];
   readonly #log: Log;
   readonly #keeper: SessionKeeper;
   readonly #requester: Requester;
@@ -115,6 +118,7 @@ export class ZooKeeper implements AsyncDisposable {
   private constructor(config: ClientConfig) {
     this.#log = config.log;
     this.#chroot = new Chroot(config.chroot);
+    this.servers = config.servers.map(addressText);
     this.#keeper = new SessionKeeper(config);
     this.#requester = new Requester(this.#keeper, config.clock, (session, watch) => {
       void this.#removeWatcher(session, watch);
@@ -555,6 +559,11 @@ export class ZooKeeper implements AsyncDisposable {
       },
       options,
     );
+  }
+
+  /** A path as the server knows it, and clients with other chroots. @internal */
+  serverPath(path: string): string {
+    return this.#chroot.toServer(path);
   }
 
   // The way down

@@ -4,11 +4,11 @@ import { silentLog } from '../base/log.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { systemRandom } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
-import { checkDuration } from '../client/arguments.ts';
+import { checkChoice, checkDuration } from '../client/arguments.ts';
 import { type ConnectOptions, connectOptionNames } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { pathFault } from '../protocol/paths.ts';
-import { type Neighbours, neighboursHere } from '../queue/neighbours.ts';
+import { type Neighbours, neighboursAt } from '../queue/neighbours.ts';
 import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
@@ -50,6 +50,13 @@ export interface HoldfastOptions extends ConnectOptions {
    * All who share locks should say the same, since only they announce every release.
    */
   readonly lockDelayMs?: number;
+  /**
+   * Through which clients the program writes to ZooKeeper while it holds locks of this connection. `this-connection`
+   * declares that all of it goes through `zk` of this very connection, or that none of it goes to ZooKeeper: locks are
+   * handed over between connections of one process with less waiting then. Where that is not true, a holder may read what
+   * was there before its predecessor wrote. `any-client` if left out.
+   */
+  readonly writesUnderLocks?: 'any-client' | 'this-connection';
   /** The program's name, for people who look at a queue; the script's if left out. */
   readonly app?: string;
   /** More for people to see. No secrets: anyone who may read the lock reads this. */
@@ -135,6 +142,7 @@ const holdfastOptionNames: OptionNames<HoldfastOptions> = {
   batonFolder: true,
   auditFolder: true,
   lockDelayMs: true,
+  writesUnderLocks: true,
   app: true,
   labels: true,
   acl: true,
@@ -188,7 +196,8 @@ export class Holdfast implements AsyncDisposable {
         zk,
         clock,
         random: options.random ?? systemRandom,
-        neighbours: options.neighbours ?? neighboursHere,
+        neighbours: options.neighbours ?? neighboursAt(zk.servers),
+        carriesAllWrites: options.writesUnderLocks === 'this-connection',
         batonFolder,
         entryAcl: acl,
         folderAcl,
@@ -346,6 +355,8 @@ function readFacts(options: HoldfastOptions): Facts {
   if (options.lockDelayMs !== undefined) {
     checkDuration('lockDelayMs', options.lockDelayMs, { min: 0, max: LOCK_DELAY_MS_MAX });
   }
+  if (options.writesUnderLocks !== undefined)
+    checkChoice('writesUnderLocks', options.writesUnderLocks, { 'any-client': 0, 'this-connection': 0 });
   const { root = '/locks', batonFolder = '/holdfast/batons', auditFolder = '/holdfast/audit' } = options;
   for (const [name, path] of Object.entries({ root, batonFolder, auditFolder })) {
     const fault = typeof path === 'string' ? pathFault(path) : 'it is not a string';

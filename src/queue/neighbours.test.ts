@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { type Follower, Neighbours, remainingOf } from './neighbours.ts';
+import type { Session } from '../client/session.ts';
+import {
+  type Follower,
+  type LeavingConnection,
+  Neighbours,
+  neighboursAt,
+  remainingOf,
+} from './neighbours.ts';
 
+const session = {} as Session;
+const by: LeavingConnection = { session, lastZxid: 7n, carriesAllWrites: false };
 const follower = (departed: Follower['departed']): Follower => ({
-  path: '/m/own',
+  name: 'own',
   departed,
   evict: () => expect.unreachable(),
   heirs: () => undefined,
@@ -15,35 +24,52 @@ describe('places of one process', () => {
     const neighbours = new Neighbours();
     const heard: string[] = [];
     for (const name of ['a', 'b']) {
-      neighbours.arrive(name);
+      neighbours.arrive(name, session);
       neighbours.follow(
         name,
         follower((departure) => heard.push(`${name} ${departure}`)),
       );
     }
-    expect(neighbours.leave('a', 'released')).toHaveLength(1);
-    expect(neighbours.leave('b', 'gone')).toHaveLength(1);
+    expect(neighbours.leave('a', 'released', by)).toHaveLength(1);
+    expect(neighbours.leave('b', 'gone', by)).toHaveLength(1);
     expect(heard).toEqual(['a released', 'b gone']);
+  });
+
+  test('hear by which session they were left', () => {
+    const neighbours = new Neighbours();
+    neighbours.arrive('a', session);
+    expect(neighbours.sessionOf('a')).toBe(session);
+    const heard: LeavingConnection[] = [];
+    neighbours.follow('a', { ...follower(() => {}), departed: (_departure, leaver) => heard.push(leaver) });
+    neighbours.leave('a', 'released', by);
+    expect(heard).toEqual([by]);
+    expect(neighbours.sessionOf('a')).toBeUndefined();
+  });
+
+  test('are known to all connections with the same servers, in whatever order, and to no others', () => {
+    const here = neighboursAt(['one:2181', 'two:2181']);
+    expect(neighboursAt(['two:2181', 'one:2181', 'one:2181'])).toBe(here);
+    expect(neighboursAt(['one:2181'])).not.toBe(here);
   });
 
   test('know of no others, and of none that was left', () => {
     const neighbours = new Neighbours();
-    neighbours.arrive('a');
-    neighbours.leave('a', 'released');
+    neighbours.arrive('a', session);
+    neighbours.leave('a', 'released', by);
     const unheard = follower(() => expect.unreachable());
     expect(neighbours.follow('a', unheard)).toBeUndefined();
     expect(neighbours.follow('of another process', unheard)).toBeUndefined();
-    expect(neighbours.leave('a', 'released')).toEqual([]);
+    expect(neighbours.leave('a', 'released', by)).toEqual([]);
   });
 
   test('that have stopped listening are not told, and do not count', () => {
     const neighbours = new Neighbours();
-    neighbours.arrive('a');
+    neighbours.arrive('a', session);
     neighbours.follow(
       'a',
       follower(() => expect.unreachable()),
     )!();
-    expect(neighbours.leave('a', 'released')).toEqual([]);
+    expect(neighbours.leave('a', 'released', by)).toEqual([]);
   });
 
   test('let timers and sockets in when very many follow each other', async () => {
@@ -52,10 +78,10 @@ describe('places of one process', () => {
     let left = 0;
     const leave = async () => {
       await neighbours.pause(`${left}`, systemClock);
-      neighbours.leave(`${left++}`, 'released');
+      neighbours.leave(`${left++}`, 'released', by);
     };
     for (let index = 0; index < count; index++) {
-      neighbours.arrive(`${index}`);
+      neighbours.arrive(`${index}`, session);
       const next = index + 1 < count ? () => void leave() : () => {};
       neighbours.follow(`${index}`, follower(next));
     }
@@ -73,7 +99,7 @@ describe('places of one process', () => {
 
   test('of whom nobody is behind any do not wait', () => {
     const neighbours = new Neighbours();
-    neighbours.arrive('a');
+    neighbours.arrive('a', session);
     for (let index = 0; index < 1_000; index++) expect(neighbours.pause('a', systemClock)).toBeUndefined();
   });
 

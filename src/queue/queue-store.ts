@@ -9,8 +9,10 @@ export interface QueueStore {
   readonly zk: ZooKeeper;
   readonly clock: Clock;
   readonly random: Random;
-  /** All places of this process, whatever client they are of. */
+  /** All places of this process in this ensemble, whatever client they are of. */
   readonly neighbours: Neighbours;
+  /** Whether the program has declared that this client carries all that it writes under locks. */
+  readonly carriesAllWrites?: boolean | undefined;
   /**
    * Where batons appear for a moment: outside every lock's folder, so that no number moves there. Made on demand with
    * `folderAcl`: who can write there can forge a release.

@@ -12,7 +12,7 @@ class Line {
       const succession = new Succession();
       this.successions.push(succession);
       this.followers.push({
-        path: `/${index}`,
+        name: `/${index}`,
         departed: () => {},
         evict: () => {},
         heirs: () => succession.heirs,
@@ -30,7 +30,7 @@ class Line {
 
   /** Who holds, as far as one that has let go must know. */
   holders(index: number): string[] {
-    return remainingOf([this.followers[index + 1]!]).map(({ path }) => path);
+    return remainingOf([this.followers[index + 1]!]).map(({ name }) => name);
   }
 
   /** How many still lead to another. */

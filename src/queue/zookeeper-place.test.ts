@@ -12,11 +12,14 @@ import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 const FOLDER = '/locks/m';
 const OWN = '_c_00000000-0000-4000-8000-000000000001-lock-0000000001';
-const NEXT = `${FOLDER}/_c_00000000-0000-4000-8000-000000000002-lock-0000000002`;
+const NEXT_NAME = '_c_00000000-0000-4000-8000-000000000002-lock-0000000002';
+const NEXT = `${FOLDER}/${NEXT_NAME}`;
+const CHROOT = '/app';
 
 /** A place of which everything that is asked for, and everyone who is told, is written down. */
 function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace; neighbours: Neighbours } {
   const zk = {
+    serverPath: (path: string) => `${CHROOT}${path}`,
     async multi(operations: readonly { readonly wire: { op: string; request: { path: string } } }[]) {
       log.push(operations.map(({ wire }) => `${wire.op} ${wire.request.path}`).join(', '));
       const refusal = refusals.shift();
@@ -40,8 +43,8 @@ function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace
 describe('a place that is let go of, with a neighbour behind it', () => {
   const SETTLED = 'told that nobody asks any more';
   const follow = (neighbours: Neighbours, log: string[], heirs: Follower['heirs'] = () => undefined) =>
-    neighbours.follow(OWN, {
-      path: NEXT,
+    neighbours.follow(`${CHROOT}${FOLDER}/${OWN}`, {
+      name: NEXT_NAME,
       departed: (departure) => log.push(`told ${departure}`),
       evict: () => log.push('told that it is removed'),
       heirs,
@@ -50,8 +53,8 @@ describe('a place that is let go of, with a neighbour behind it', () => {
         return [];
       },
     });
-  const heir = (path: string, heirs?: readonly Follower[]): Follower => ({
-    path,
+  const heir = (name: string, heirs?: readonly Follower[]): Follower => ({
+    name,
     departed: () => expect.unreachable(),
     evict: () => expect.unreachable(),
     heirs: () => heirs,
@@ -69,7 +72,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
   test('goes if the node of whoever holds by then is there', async () => {
     const log: string[] = [];
     const { place, neighbours } = placeOf(log, []);
-    follow(neighbours, log, () => [heir(`${FOLDER}/second`, [heir(`${FOLDER}/third`)])]);
+    follow(neighbours, log, () => [heir('second', [heir('third')])]);
     await place.leave({ released: true });
     expect(log).toEqual(['told released', `check ${FOLDER}/third, delete ${FOLDER}/${OWN}`, SETTLED]);
   });
@@ -77,7 +80,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
   test('goes unasked if all who were told have let go', async () => {
     const log: string[] = [];
     const { place, neighbours } = placeOf(log, []);
-    follow(neighbours, log, () => [heir(`${FOLDER}/second`, [])]);
+    follow(neighbours, log, () => [heir('second', [])]);
     await place.leave({ released: true });
     expect(log).toEqual(['told released', `delete ${FOLDER}/${OWN}`, SETTLED]);
   });
@@ -87,7 +90,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     const { place, neighbours } = placeOf(log, [new MultiError(errorCodes['no-node'], 'check', NEXT, 0)]);
     let heirs: readonly Follower[] | undefined;
     follow(neighbours, log, () => {
-      if (log.length > 1) heirs = [heir(`${FOLDER}/second`)];
+      if (log.length > 1) heirs = [heir('second')];
       return heirs;
     });
     await place.leave({ released: true });
@@ -129,6 +132,7 @@ test('a place whose hold awaits a reconnection notices that its node was removed
     readOnly: false,
   } as unknown as Session;
   const zk = {
+    serverPath: (path: string) => path,
     async sync() {
       state = 'connected';
     },

@@ -7,6 +7,7 @@ import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
+import { catchUpOf } from './catch-up.ts';
 import { entryNameAt, entryNameBefore, parseEntry, uuidOf } from './entry-name.ts';
 import { type GatheredWatches, gatheredWatchesOf } from './gathered-watches.ts';
 import { type GatheredWrites, gatheredWritesOf } from './gathered-writes.ts';
@@ -20,7 +21,7 @@ import type {
   QueueEntry,
   QueueView,
 } from './lock-queue.ts';
-import { type Follower, remainingOf } from './neighbours.ts';
+import { type Follower, type LeavingConnection, remainingOf } from './neighbours.ts';
 import { watchForOthers } from './others-watch.ts';
 import type { QueueStore } from './queue-store.ts';
 import { secondOpinionOf } from './second-opinion.ts';
@@ -72,7 +73,7 @@ interface SessionQueue {
  * removed by hand would hear the baton and hold beside the next in the queue, who hears the same one.
  *
  * Where the one ahead is of the same process it says itself that it lets go, and there is no baton. Its transaction
- * checks then that the node of the one it told is there.
+ * checks then that the node of the one it told is there. A successor of another session catches up before it holds.
  */
 export class ZooKeeperPlace implements Place {
   readonly entry: QueueEntry;
@@ -80,6 +81,8 @@ export class ZooKeeperPlace implements Place {
   readonly token: bigint;
   readonly #store: QueueStore;
   readonly #facts: PlaceFacts;
+  /** What clients with other chroots know it by. */
+  readonly #serverPath: string;
   #events: PlaceEvents | undefined;
   #evicted = false;
   #revoked = false;
@@ -89,7 +92,7 @@ export class ZooKeeperPlace implements Place {
   #succession: Succession | undefined;
   /** Another entry of ours stands at the same spot. */
   #accompanied = false;
-  #listening: Deferred<Departure> | undefined;
+  #listening: Deferred<Departure | LeavingConnection> | undefined;
   /** Its watch was set together with those of younger ones: somebody may have written to it before. */
   #changedUnseen = false;
   /** Set while waiting, so that the heartbeat is one the leader confirms and a baton can be a grant by itself. */
@@ -101,7 +104,8 @@ export class ZooKeeperPlace implements Place {
     this.entry = facts.entry;
     this.token = facts.token;
     this.path = `${facts.queue.path}/${facts.entry.name}`;
-    if (!facts.nameIsShared) store.neighbours.arrive(facts.entry.name);
+    this.#serverPath = store.zk.serverPath(this.path);
+    if (!facts.nameIsShared) store.neighbours.arrive(this.#serverPath, facts.session);
   }
 
   get lost(): AbortSignal {
@@ -130,7 +134,7 @@ export class ZooKeeperPlace implements Place {
   ): Promise<Departure> {
     if (this.#leaving !== undefined || this.#evicted) return 'gone'; // Whoever left has nobody to wait for, and nothing to leave behind.
     const { queue, session } = this.#facts;
-    const told = deferred<Departure>();
+    const told = deferred<Departure | LeavingConnection>();
     told.promise.catch(() => {});
     this.#listening = told;
     const aheadPath = `${queue.path}/${to.name}`;
@@ -171,9 +175,11 @@ export class ZooKeeperPlace implements Place {
     const following = baton ? this.#follow(to, told, watch) : undefined;
     if (!following) watch();
     let departure: Departure | undefined;
+    let releasedBy: LeavingConnection | undefined;
     try {
-      departure = await orAbort(told.promise, this.lost, signal);
-      return departure;
+      const heard = await orAbort(told.promise, this.lost, signal);
+      if (typeof heard === 'object') releasedBy = heard;
+      departure = typeof heard === 'object' ? 'released' : heard;
     } finally {
       following?.stop();
       stopDoubting?.();
@@ -183,28 +189,38 @@ export class ZooKeeperPlace implements Place {
         this.#stopListening(watching, { aheadPath, onAhead, batonPath, onBaton, hasStrayed });
       }
     }
+    const catchingUp = releasedBy && catchUpOf(this.#store, session).after(releasedBy);
+    if (catchingUp) await orAbort(catchingUp, this.lost, signal);
+    return departure;
   }
 
   /**
    * Where the one ahead is of this process it is heard without a server, and the server is asked to watch only if the
    * wait lasts, or if it has ended otherwise than by a release. Undefined if it is not of this process.
    */
-  #follow(to: QueueEntry, told: Deferred<Departure>, watch: () => void): { stop(): void } | undefined {
-    const { neighbours, clock } = this.#store;
+  #follow(
+    to: QueueEntry,
+    told: Deferred<Departure | LeavingConnection>,
+    watch: () => void,
+  ): { stop(): void } | undefined {
+    const { neighbours, clock, zk } = this.#store;
+    const { session, queue } = this.#facts;
+    const aheadPath = zk.serverPath(`${queue.path}/${to.name}`);
     this.#succession ??= new Succession();
     const succession = this.#succession;
-    const stopFollowing = neighbours.follow(to.name, {
-      path: this.path,
-      departed: (departure) => {
+    const stopFollowing = neighbours.follow(aheadPath, {
+      name: this.entry.name,
+      departed: (departure, by) => {
         if (departure !== 'released') return watch();
         succession.begin();
-        told.resolve('released');
+        told.resolve(by);
       },
       evict: () => this.#evict(),
       heirs: () => succession.heirs,
       aheadSettled: () => succession.aheadSettled(),
     });
     if (!stopFollowing) return undefined;
+    if (neighbours.sessionOf(aheadPath) !== session) catchUpOf(this.#store, session).prepare();
     const cancelWatch = clock.at(clock.nowMs() + LASTING_MS, watch);
     return {
       stop: () => {
@@ -366,7 +382,7 @@ export class ZooKeeperPlace implements Place {
     this.#hold = undefined;
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
     const { neighbours, clock } = this.#store;
-    const pause = released ? neighbours.pause(this.entry.name, clock) : undefined;
+    const pause = released ? neighbours.pause(this.#serverPath, clock) : undefined;
     const departing = { released, baton, byServer };
     return pause === undefined ? this.#depart(departing) : pause.then(() => this.#depart(departing));
   }
@@ -390,10 +406,11 @@ export class ZooKeeperPlace implements Place {
 
   /** Tells those of this process who wait behind it; returns them. */
   #leaveNeighbours(isFree: boolean): readonly Follower[] {
-    const { nameIsShared } = this.#facts;
-    const followers = nameIsShared
-      ? []
-      : this.#store.neighbours.leave(this.entry.name, isFree ? 'released' : 'gone');
+    const { nameIsShared, session } = this.#facts;
+    if (nameIsShared) return [];
+    const { neighbours, carriesAllWrites = false } = this.#store;
+    const by = { session, lastZxid: session.lastZxid, carriesAllWrites };
+    const followers = neighbours.leave(this.#serverPath, isFree ? 'released' : 'gone', by);
     if (followers.length > 0) this.#succession ??= new Succession();
     this.#succession?.passTo(isFree ? followers : []);
     return followers;
@@ -430,7 +447,9 @@ export class ZooKeeperPlace implements Place {
     let holders: readonly Follower[] = [];
     const operations = () => {
       holders = remainingOf(followers).filter((follower) => !missing.has(follower));
-      return [...holders.map(({ path }) => ops.check(path)), ...baton, ops.delete(this.path)];
+      // By their names: they are in the same folder, and their clients may have other chroots.
+      const paths = holders.map(({ name }) => `${this.#facts.queue.path}/${name}`);
+      return [...paths.map((path) => ops.check(path)), ...baton, ops.delete(this.path)];
     };
     let done = false;
     await untilSettled(this.#bounds, async () => {

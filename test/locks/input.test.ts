@@ -19,6 +19,11 @@ describe('connect', () => {
     ['a baton folder that is no path', { servers: NOWHERE, batonFolder: 'x' }, 'batonFolder "x"'],
     ['a baton folder among the locks', { servers: NOWHERE, batonFolder: '/locks/b' }, 'it is inside /locks'],
     ['a baton folder that is the root', { servers: NOWHERE, batonFolder: '/locks' }, 'it is inside /locks'],
+    [
+      'writes of no kind',
+      { servers: NOWHERE, writesUnderLocks: 'mine' as never },
+      'writesUnderLocks: "mine" given',
+    ],
     ['a root around the baton folder', { servers: NOWHERE, root: '/holdfast' }, 'it is inside /holdfast'],
   ])('refuses %s', async (_what, options, message) => {
     expect(process.env['HOLDFAST_SERVERS']).toBeUndefined();

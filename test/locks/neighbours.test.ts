@@ -1,14 +1,25 @@
 import { describe, expect } from 'vitest';
-import { ContenderEvictedError, type Holdfast, type LockLease, LockLostError } from '../../src/holdfast.ts';
+import {
+  ContenderEvictedError,
+  type Holdfast,
+  type HoldfastOptions,
+  type LockLease,
+  LockLostError,
+} from '../../src/holdfast.ts';
 import { Neighbours } from '../../src/queue/neighbours.ts';
+import { seededRandom } from '../../src/testing.ts';
 import { CountingTransport } from '../support/counting-transport.ts';
 import { type LockWorkspace, onEveryLockBackend } from '../support/lock-backends.ts';
 import { until } from '../support/until.ts';
 
 /** A connection whose every request is counted. */
-async function counted(workspace: LockWorkspace, neighbours = new Neighbours()) {
+async function counted(
+  workspace: LockWorkspace,
+  neighbours = new Neighbours(),
+  options: HoldfastOptions = {},
+) {
   const transport = new CountingTransport();
-  const holdfast = await workspace.holdfast({ transport, neighbours, sessionTimeoutMs: 30_000 });
+  const holdfast = await workspace.holdfast({ transport, neighbours, sessionTimeoutMs: 30_000, ...options });
   return { holdfast, transport };
 }
 
@@ -53,13 +64,140 @@ describe('two of one process, one behind the other', () => {
     const [one, two] = [await counted(workspace, neighbours), await counted(workspace, neighbours)];
     const held = await one.holdfast.mutex('m').acquire();
     const [acquiring] = await waiting(two.holdfast, 'm');
+    await two.holdfast.zk.sync(); // By now it knows that there is no other server that could be behind.
     one.transport.reset();
+    two.transport.reset();
     const releasing = held.release();
     const next = await acquiring!;
     expect(one.transport.traffic.requests).toEqual([]);
+    expect(two.transport.traffic.requests).toEqual([]);
     await releasing;
     expect(one.transport.traffic.requests).toEqual(['multi']);
     await next.release();
+  });
+
+  onEveryLockBackend('ask once for each connection whether there are other servers', async (workspace) => {
+    const neighbours = new Neighbours();
+    const [one, two] = [await counted(workspace, neighbours), await counted(workspace, neighbours)];
+    const lookCounts: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const held = await one.holdfast.mutex('m').acquire();
+      two.transport.reset();
+      const [acquiring] = await waiting(two.holdfast, 'm');
+      await two.holdfast.zk.sync();
+      lookCounts.push(two.transport.traffic.requests.filter((name) => name === 'getData').length);
+      await held.release();
+      await (await acquiring!).release();
+    }
+    expect(lookCounts).toEqual([1, 0, 0]);
+  });
+
+  onEveryLockBackend(
+    'catch up by one transaction where there are other servers, within one session by none',
+    async (workspace) => {
+      const neighbours = new Neighbours();
+      const [one, two] = [await counted(workspace, neighbours), await counted(workspace, neighbours)];
+      const held = await one.holdfast.mutex('m').acquire();
+      const [second] = await waiting(two.holdfast, 'm');
+      const [third] = await waiting(two.holdfast, 'm');
+      await two.holdfast.zk.sync();
+      two.transport.reset();
+      const releasing = held.release();
+      const next = await second!;
+      expect(two.transport.traffic.requests).toEqual(['multi']);
+      await releasing;
+      two.transport.reset();
+      const letGo = next.release();
+      const last = await third!;
+      expect(two.transport.traffic.requests).toEqual([]);
+      await letGo;
+      await last.release();
+    },
+    ['ZooKeeper ensemble'],
+  );
+
+  onEveryLockBackend(
+    'catch up only with what the other has seen, where connections are declared to carry all writes',
+    async (workspace) => {
+      const neighbours = new Neighbours();
+      const declared = { writesUnderLocks: 'this-connection' } as const;
+      const [one, two] = [
+        await counted(workspace, neighbours, declared),
+        await counted(workspace, neighbours, declared),
+      ];
+      await one.holdfast.zk.create('/x', '0');
+      const held = await one.holdfast.mutex('m').acquire();
+      const [acquiring] = await waiting(two.holdfast, 'm');
+      await two.holdfast.zk.sync();
+      two.transport.reset();
+      const releasing = held.release(); // Its session has seen nothing that the other has not: it joined before.
+      const next = await acquiring!;
+      expect(two.transport.traffic.requests).toEqual([]);
+      await releasing;
+      const [again] = await waiting(one.holdfast, 'm');
+      await two.holdfast.zk.set('/x', '1');
+      one.transport.reset();
+      const handingOver = next.release();
+      const last = await again!;
+      expect(one.transport.traffic.requests).toEqual(['multi']);
+      expect(String((await one.holdfast.zk.get('/x')).data)).toBe('1');
+      await handingOver;
+      await last.release();
+    },
+    ['ZooKeeper ensemble'],
+  );
+
+  // The releaser checks that the next one's node is there: by a path of its own, whatever the other's chroot.
+  onEveryLockBackend('hand over in one folder that they see by different chroots', async (workspace) => {
+    const neighbours = new Neighbours();
+    await workspace.admin.ensurePath('/app/locks');
+    const { connectString } = workspace.servers;
+    const inside = await counted(workspace, neighbours, {
+      servers: `${connectString}${workspace.root}/app`,
+      batonFolder: '/batons',
+    });
+    const outside = await counted(workspace, neighbours, { root: '/app/locks', batonFolder: '/app/batons' });
+    for (const [first, second] of [
+      [inside, outside],
+      [outside, inside],
+    ] as const) {
+      const held = await first.holdfast.mutex('m').acquire();
+      const [acquiring] = await waiting(second.holdfast, 'm');
+      await second.holdfast.zk.sync();
+      const releasing = held.release();
+      const next = await acquiring!;
+      await releasing;
+      next.assertHeld();
+      expect(await workspace.admin.children('/app/locks/m')).toHaveLength(1);
+      await next.release();
+    }
+  });
+
+  onEveryLockBackend('of the same path in two folders know nothing of each other', async (workspace) => {
+    const neighbours = new Neighbours();
+    for (const folder of ['/one', '/two']) await workspace.admin.ensurePath(folder);
+    const at = (folder: string) =>
+      counted(workspace, neighbours, {
+        servers: `${workspace.servers.connectString}${workspace.root}${folder}`,
+        random: seededRandom(7), // Their entries have the same names.
+      });
+    const [one, two] = [await at('/one'), await at('/two')];
+    const [first, second] = [
+      await one.holdfast.mutex('m').acquire(),
+      await two.holdfast.mutex('m').acquire(),
+    ];
+    const [name] = await workspace.admin.children('/one/locks/m');
+    expect(await workspace.admin.children('/two/locks/m')).toEqual([name]);
+    const [acquiring] = await waiting(one.holdfast, 'm');
+    let granted = false;
+    void acquiring!.then(() => {
+      granted = true;
+    });
+    await second.release();
+    await one.holdfast.zk.sync();
+    expect(granted).toBe(false);
+    await first.release();
+    await (await acquiring!).release();
   });
 
   onEveryLockBackend('and many: in order, by few requests, with nothing left', async (workspace) => {

@@ -68,6 +68,13 @@ export class QuorumLinks implements AsyncDisposable {
     }
   }
 
+  /** Delays every byte between one member and the others, each way. */
+  slowOne(id: number, delayMs: number): void {
+    for (const proxy of this.#proxiesOf((link) => link.from === id || link.to === id)) {
+      proxy.delay({ toServerMs: delayMs, toClientMs: delayMs });
+    }
+  }
+
   /** Makes all links well again. Connections that bytes have vanished from are closed: nothing can go on behind a gap. */
   heal(): void {
     for (const proxy of this.#proxiesOf(() => true)) {
