@@ -53,6 +53,7 @@ const PLACE = 'queue/zookeeper-place.ts';
 const WRITES = 'queue/settled-writes.ts';
 const CATCH_UP = 'queue/catch-up.ts';
 const CONTEST = 'locks/contest.ts';
+const LOCK_FILE = 'base/lock-file.ts';
 const LEASE = 'locks/lock-lease.ts';
 const LOCK = 'locks/lock.ts';
 const TURN = 'locks/turn.ts';
@@ -607,6 +608,22 @@ export const mutants: readonly Mutant[] = [
       'client/requester.ts',
       'checkRequestOptions(spec.operation.name, options);',
       '',
+    ]),
+  ),
+  killed(
+    'src/base/lock-file.test.ts',
+    mutant("a folder's lock goes by the process number of its holder", [
+      LOCK_FILE,
+      'if (socket === undefined) return isRunning(holder)',
+      'if (socket !== null) return isRunning(holder)',
+    ]),
+  ),
+  killed(
+    'src/base/lock-file.test.ts',
+    mutant("a folder's lock is removed by a server that has it no more", [
+      LOCK_FILE,
+      'if (same(await readHolder(path), own)) await rm(path',
+      'await rm(path',
     ]),
   ),
 ];

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
 
 /** Which process: a number alone is given to another one sooner or later. */
 export interface ProcessIdentity {
@@ -52,9 +53,57 @@ export function processStat(pid: number): ProcessStat | undefined {
 /** When it started, and which start of the machine that counts from. */
 function startOf(pid: number): string {
   const ticks = processStat(pid)?.startedAtTicks;
-  if (!ticks) return '';
+  const bootId = textOf('/proc/sys/kernel/random/boot_id');
+  return ticks && bootId ? `${ticks} of ${bootId}` : '';
+}
+
+/** Where a process runs: its number means nothing to a process that runs elsewhere. Empty is what cannot be told. */
+export interface ProcessPlace {
+  readonly hostName: string;
+  /** Of the machine, as installed: it lasts when the machine starts again or gets another name. */
+  readonly machineId: string;
+  /** Of the running kernel. All containers of a machine have the same. */
+  readonly bootId: string;
+  /** Within which process numbers are counted: mostly one for each container. */
+  readonly pidNamespace: string;
+}
+
+export function ownPlace(): ProcessPlace {
+  return {
+    hostName: hostname(),
+    machineId: textOf('/etc/machine-id'),
+    bootId: textOf('/proc/sys/kernel/random/boot_id'),
+    pidNamespace: unlessMissing(() => readlinkSync('/proc/self/ns/pid')),
+  };
+}
+
+/** Whether that process runs, or ran, under the kernel that runs this one. */
+export function isOnThisKernel({ bootId, hostName }: ProcessPlace): boolean {
+  const own = ownPlace();
+  return bootId === own.bootId && (bootId !== '' || hostName === own.hostName);
+}
+
+/** Whether that process's number means the same process here. */
+export function isInThisPidNamespace(place: ProcessPlace): boolean {
+  return isOnThisKernel(place) && place.pidNamespace === ownPlace().pidNamespace;
+}
+
+/**
+ * Whether that machine is this one, at another start perhaps. The name counts too: machines that were copied from each
+ * other have the same identity.
+ */
+export function isThisMachine({ machineId, hostName }: ProcessPlace): boolean {
+  const own = ownPlace();
+  return machineId !== '' && machineId === own.machineId && hostName === own.hostName;
+}
+
+function textOf(file: string): string {
+  return unlessMissing(() => readFileSync(file, 'latin1').trim());
+}
+
+function unlessMissing(read: () => string): string {
   try {
-    return `${ticks} of ${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()}`;
+    return read();
   } catch {
     return '';
   }

@@ -1,8 +1,19 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { freePorts } from '../support/free-port.ts';
 
 const serverFile = new URL('./server-process.ts', import.meta.url).pathname;
+const execArgv = ['--import', 'tsx'];
+
+/**
+ * A command that runs another in process, mount, network and host name spaces of its own, as a container does. The
+ * folders are the same. What it runs is process 1, and ends with it.
+ */
+export const IN_CONTAINER = [
+  'unshare',
+  ...(process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']),
+  ...['--pid', '--fork', '--kill-child', '--mount', '--mount-proc', '--net', '--uts', '--'],
+];
 
 /** A durable server in a process of its own, to be killed. */
 export class DurableServer {
@@ -22,10 +33,16 @@ export class DurableServer {
     options: { readonly port: number; readonly logBytesMax: number },
   ): DurableServer {
     const { port, logBytesMax } = options;
-    const child = fork(serverFile, [folder, String(port), String(logBytesMax)], {
-      execArgv: ['--import', 'tsx'],
-    });
+    const child = fork(serverFile, [folder, String(port), String(logBytesMax)], { execArgv });
     return new DurableServer(child, port);
+  }
+
+  /** Starts one as a container would. It can be reached from within only. */
+  static async startInContainer(folder: string, { logBytesMax }: { readonly logBytesMax: number }) {
+    const [command, ...args] = IN_CONTAINER as [string, ...string[]];
+    const server = [process.execPath, ...execArgv, serverFile, folder, '0', String(logBytesMax)];
+    const child = spawn(command, [...args, ...server], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    return DurableServer.#listening(new DurableServer(child, 0));
   }
 
   static async start(
@@ -33,7 +50,10 @@ export class DurableServer {
     { port, logBytesMax }: { readonly port?: number; readonly logBytesMax: number },
   ): Promise<DurableServer> {
     const [free] = port === undefined ? await freePorts(1) : [port];
-    const server = DurableServer.fork(folder, { port: free!, logBytesMax });
+    return DurableServer.#listening(DurableServer.fork(folder, { port: free!, logBytesMax }));
+  }
+
+  static async #listening(server: DurableServer): Promise<DurableServer> {
     const [message] = (await Promise.race([once(server.process, 'message'), server.#exited])) as [unknown];
     const { error } = (message ?? {}) as { error?: { code?: string; message: string } };
     if (error) throw Object.assign(new Error(error.message), error);
