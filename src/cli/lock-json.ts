@@ -9,6 +9,8 @@ export interface ContenderJson {
   readonly session: string;
   readonly joined: string;
   readonly owner: ContenderInfo['owner'];
+  /** Nothing is known of its owner, since its data may not be read. */
+  readonly unreadable?: true;
 }
 
 /** What `--json` prints of a lock. */
@@ -19,9 +21,11 @@ export interface LockJson {
   readonly queue: readonly ContenderJson[];
   readonly foreign: readonly string[];
   readonly numbered: number;
+  /** Where `kind` is `unreadable`: why. */
+  readonly problem?: { readonly code: string; readonly message: string };
 }
 
-export function lockJson({ name, kind, holders, queue, foreign, numbered }: LockInfo): LockJson {
+export function lockJson({ name, kind, holders, queue, foreign, numbered, problem }: LockInfo): LockJson {
   return {
     name,
     kind,
@@ -29,10 +33,12 @@ export function lockJson({ name, kind, holders, queue, foreign, numbered }: Lock
     queue: queue.map(contenderJson),
     foreign,
     numbered,
+    ...(problem && { problem: { code: problem.code, message: problem.message } }),
   };
 }
 
-export function contenderJson({ id, role, token, session, since, owner }: ContenderInfo): ContenderJson {
+export function contenderJson(contender: ContenderInfo): ContenderJson {
+  const { id, role, token, session, since, owner, unreadable } = contender;
   return {
     id,
     role,
@@ -40,6 +46,7 @@ export function contenderJson({ id, role, token, session, since, owner }: Conten
     session: sessionText(session),
     joined: since.toISOString(),
     owner,
+    ...(unreadable && { unreadable }),
   };
 }
 

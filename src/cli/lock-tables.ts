@@ -11,7 +11,7 @@ export function lockColumns(wallMs: number): Column<LockInfo>[] {
     {
       title: 'KIND',
       text: ({ kind }) => kind,
-      tone: ({ kind }) => (kind === 'free' ? 'faint' : kind === 'unknown' ? 'warning' : 'plain'),
+      tone: ({ kind }) => (kind === 'free' ? 'faint' : isTrouble(kind) ? 'warning' : 'plain'),
     },
     { title: 'HOLDER', shrinks: true, text: holdersText },
     { title: 'JOINED', align: 'right', text: ({ holders }) => joinedText(holders[0], wallMs) },
@@ -21,8 +21,16 @@ export function lockColumns(wallMs: number): Column<LockInfo>[] {
       text: ({ queue }) => String(queue.length),
       tone: ({ queue }) => (queue.length > 0 ? 'warning' : 'faint'),
     },
-    { title: 'WHY', shrinks: true, text: ({ holders }) => holders[0]?.owner.reason ?? '' },
+    {
+      title: 'WHY',
+      shrinks: true,
+      text: ({ holders, problem }) => problem?.message ?? holders[0]?.owner.reason ?? '',
+    },
   ];
+}
+
+function isTrouble(kind: LockInfo['kind']): boolean {
+  return kind === 'unknown' || kind === 'unreadable';
 }
 
 /** A contender and where it stands: 0 for those who hold. */
@@ -52,8 +60,9 @@ export function contenderColumns(wallMs: number): Column<Placed>[] {
     { title: 'TOKEN', align: 'right', text: ({ contender }) => String(contender.token) },
     {
       title: 'SESSION',
-      text: ({ contender: { session } }) => (session === 0n ? 'none' : sessionText(session)),
-      tone: ({ contender: { session } }) => (session === 0n ? 'bad' : 'plain'),
+      text: ({ contender: { session, unreadable } }) =>
+        session !== 0n ? sessionText(session) : unreadable ? 'unknown' : 'none',
+      tone: ({ contender: { session, unreadable } }) => (session === 0n && !unreadable ? 'bad' : 'plain'),
     },
     { title: 'ID', text: ({ contender }) => contender.id },
     { title: 'WHY', shrinks: true, text: ({ contender }) => contender.owner.reason ?? '' },
@@ -67,5 +76,6 @@ function holdersText({ holders }: LockInfo): string {
 }
 
 function joinedText(contender: ContenderInfo | undefined, wallMs: number): string {
-  return contender ? ageText(wallMs - contender.since.getTime()) : '-';
+  if (!contender || contender.since.getTime() === 0) return '-';
+  return ageText(wallMs - contender.since.getTime());
 }

@@ -1,13 +1,24 @@
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import { isServerError } from '../protocol/errors.ts';
+import { isServerError, ServerError } from '../protocol/errors.ts';
 import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 import { decodeOwner, type Owner } from './owner.ts';
 import { factsIn, semaphoreView } from './semaphore-view.ts';
 
-/** What kind of lock a name has; `free` if nothing shows it, `unknown` if only strangers are there. */
-export type LockKind = 'mutex' | 'read-write' | 'semaphore' | 'election' | 'simple' | 'free' | 'unknown';
+/**
+ * What kind of lock a name has; `free` if nothing shows it, `unknown` if only strangers are there, `unreadable` if the
+ * server does not let this client read it: `LockInfo.problem` says why.
+ */
+export type LockKind =
+  | 'mutex'
+  | 'read-write'
+  | 'semaphore'
+  | 'election'
+  | 'simple'
+  | 'free'
+  | 'unknown'
+  | 'unreadable';
 
 /** One who holds or waits. */
 export interface ContenderInfo {
@@ -20,6 +31,11 @@ export interface ContenderInfo {
   /** When its node was made, by the server's clock. */
   readonly since: Date;
   readonly owner: Owner;
+  /**
+   * Its data may not be read by this client: nothing is known of its owner. Where the server hides the rest too, `token`
+   * and `session` are 0, and `since` is the year 1970.
+   */
+  readonly unreadable?: true;
 }
 
 /** A lock as it was a moment ago. */
@@ -33,6 +49,8 @@ export interface LockInfo {
   readonly foreign: readonly string[];
   /** How many numbers its folder has given out. Numbers end at 2147483647, and start again when the folder is gone. */
   readonly numbered: number;
+  /** Why it could not be read, where `kind` is `unreadable`. Only `list` has such: `inspect` throws that error. */
+  readonly problem?: ServerError;
 }
 
 /** A contender, and what its node holds. */
@@ -61,10 +79,22 @@ export class Inspection {
     this.#root = root;
   }
 
-  /** Every lock that has a node, in the order of their names. */
+  /**
+   * Every lock that has a node, in the order of their names. One that the server does not let us read is listed as
+   * unreadable: anyone who may create a folder must not be able to hide the other locks.
+   */
   async list(): Promise<LockInfo[]> {
     const names = await this.#children(this.#root);
-    return Promise.all(names.sort().map((name) => this.inspect(name)));
+    return Promise.all(
+      names.sort().map(async (name) => {
+        try {
+          return await this.inspect(name);
+        } catch (error) {
+          if (!(error instanceof ServerError)) throw error;
+          return unreadable(name, error);
+        }
+      }),
+    );
   }
 
   async inspect(name: string): Promise<LockInfo> {
@@ -143,7 +173,27 @@ export class Inspection {
       return { info, data };
     } catch (error) {
       if (isServerError(error, 'no-node')) return undefined; // Gone meanwhile.
+      if (isServerError(error, 'no-auth')) return this.#unreadableContender(path, { name, role });
       throw error;
+    }
+  }
+
+  /** What a node is may be asked of most servers by anyone, also where its data may not be read. */
+  async #unreadableContender(
+    path: string,
+    { name, role }: Pick<QueueEntry, 'name' | 'role'>,
+  ): Promise<ReadContender | undefined> {
+    const contender = { id: name, role, owner: {}, unreadable: true } as const;
+    try {
+      const stat = await this.#zk.exists(path);
+      if (!stat) return undefined;
+      const { czxid, ephemeralOwner, ctime } = stat;
+      const since = new Date(Number(ctime));
+      return { info: { ...contender, token: czxid, session: ephemeralOwner, since }, data: null };
+    } catch (error) {
+      // Servers that hide even that, as the embedded one.
+      if (!isServerError(error, 'no-auth')) throw error;
+      return { info: { ...contender, token: 0n, session: 0n, since: new Date(0) }, data: null };
     }
   }
 
@@ -155,6 +205,10 @@ export class Inspection {
       throw error;
     }
   }
+}
+
+function unreadable(name: string, problem: ServerError): LockInfo {
+  return { name, kind: 'unreadable', holders: [], queue: [], foreign: [], numbered: 0, problem };
 }
 
 function sorted(names: readonly string[]): { entries: QueueEntry[]; foreign: string[] } {

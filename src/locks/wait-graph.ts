@@ -41,7 +41,12 @@ export interface WaitGraph {
  * with the lock in hand.
  */
 export function waitGraph(locks: readonly LockInfo[]): WaitGraph {
-  const waits = locks.flatMap((lock) => lock.queue.map((waiter) => waitOf(lock, waiter)));
+  // One of whom the server hides even the session cannot be told from others of its kind.
+  const waits = locks.flatMap((lock) =>
+    lock.queue
+      .filter(({ unreadable, session }) => !unreadable || session !== 0n)
+      .map((waiter) => waitOf(lock, waiter)),
+  );
   const waitsOf = new Map<bigint, Wait[]>();
   for (const wait of waits) {
     const { session } = wait.waiter;

@@ -1,5 +1,6 @@
 import { describe, expect } from 'vitest';
 import type { LockLease } from '../../src/holdfast.ts';
+import { type AclEntry, digestId } from '../../src/zookeeper.ts';
 import { runCommand, withoutVariables } from '../support/command-run.ts';
 import { parseDot } from '../support/dot-reader.ts';
 import { type LockWorkspace, onEveryLockBackend } from '../support/lock-backends.ts';
@@ -81,6 +82,124 @@ describe('holdfast ls', () => {
       });
       const none = await runCommand(['ls', 'no-*', ...serversOf(workspace)]);
       expect(none).toEqual({ exitCode: 0, stdout: 'No lock is held or waited for.\n', stderr: '' });
+    },
+    ['embedded server'],
+  );
+});
+
+describe('a folder that may not be read', () => {
+  const nobody = [
+    { scheme: 'digest', id: digestId('somebody', 'else'), permissions: ['all'] },
+  ] as const satisfies readonly AclEntry[];
+
+  onEveryLockBackend('hides itself and no other lock', async (workspace) => {
+    const [holdfast, other] = await workspace.holdfasts(2, { app: 'billing' });
+    const lease = await holdfast!.mutex('seen').acquire();
+    const stop = new AbortController();
+    const waiting = other!
+      .mutex('seen')
+      .acquire({ signal: stop.signal })
+      .catch(() => {});
+    await workspace.untilEntries('seen', 2);
+    await workspace.admin.create('/locks/hidden', '', { acl: nobody });
+    const run = (...args: string[]) => runCommand([...args, ...serversOf(workspace)]);
+    try {
+      const listed = await run('ls');
+      expect(withoutVariables(listed.stdout)).toMatch(
+        /^hidden {2}unreadable {2}- {2}- {2}0 {2}.*no auth\nseen {2}mutex {2}billing@<host> .*$/m,
+      );
+      expect(listed).toMatchObject({ exitCode: 0, stderr: '' });
+      const { locks } = JSON.parse((await run('ls', '--json')).stdout);
+      expect(locks).toMatchObject([
+        { name: 'hidden', kind: 'unreadable', holders: [], problem: { code: 'ZK_NO_AUTH' } },
+        { name: 'seen', kind: 'mutex' },
+      ]);
+      expect((await run('top')).stdout).toMatch(/^seen .*\nhidden /m);
+      expect(await run('graph')).toMatchObject({
+        exitCode: 0,
+        stdout: expect.stringMatching(
+          /^billing@.* seen .*\nnot readable, and left out: hidden \(.*no auth\)\n$/m,
+        ),
+      });
+      expect(JSON.parse((await run('graph', '--json')).stdout)).toMatchObject({
+        waits: [{ lock: 'seen' }],
+        unreadable: [{ name: 'hidden', code: 'ZK_NO_AUTH' }],
+      });
+      const { findings } = JSON.parse((await run('doctor', '--json')).stdout);
+      expect(findings).toContainEqual(
+        expect.objectContaining({
+          check: 'unreadable',
+          verdict: 'warn',
+          detail: expect.stringContaining('hidden'),
+        }),
+      );
+      expect(findings).toContainEqual(expect.objectContaining({ check: 'queues' }));
+      expect(await run('inspect', 'hidden')).toMatchObject({ exitCode: 205, stdout: '' });
+    } finally {
+      await workspace.admin.delete('/locks/hidden');
+      stop.abort(new Error('over'));
+      await waiting;
+      await lease.release();
+    }
+  });
+
+  onEveryLockBackend('nor does a contender whose data may not be read', async (workspace) => {
+    const [secret, open] = [
+      await workspace.holdfast({ acl: nobody }),
+      await workspace.holdfast({ app: 'open' }),
+    ];
+    const lease = await secret.mutex('a').acquire();
+    const stop = new AbortController();
+    const waiting = open
+      .mutex('a')
+      .acquire({ signal: stop.signal })
+      .catch(() => {});
+    await workspace.untilEntries('a', 2);
+    const { holders, queue } = await open.inspect('a');
+    expect(holders).toMatchObject([
+      { id: expect.stringMatching(/lock-0000000000$/), owner: {}, unreadable: true },
+    ]);
+    // Real ZooKeeper tells what a node is; the embedded server hides that too.
+    const known = { token: lease.token, session: secret.zk.session.id };
+    expect([known, { token: 0n, session: 0n }]).toContainEqual({
+      token: holders[0]!.token,
+      session: holders[0]!.session,
+    });
+    expect(queue).toMatchObject([{ owner: { app: 'open' } }]);
+    const listed = await runCommand(['ls', ...serversOf(workspace)]);
+    expect(listed.stdout).toMatch(/^a +mutex +(session 0x[0-9a-f]+, )?not readable /m);
+    stop.abort(new Error('over'));
+    await waiting;
+    await lease.release();
+  });
+
+  onEveryLockBackend(
+    'if it is the root, the doctor still tells of the servers',
+    async (workspace) => {
+      await workspace.admin.create('/closed', '', { acl: nobody });
+      const args = ['--root', '/closed', ...serversOf(workspace)];
+      const { exitCode, stdout } = await runCommand(['doctor', '--json', ...args]);
+      const { findings } = JSON.parse(stdout);
+      expect(exitCode).toBe(1);
+      expect(findings).toContainEqual(expect.objectContaining({ check: 'server', verdict: 'ok' }));
+      expect(findings).toContainEqual(expect.objectContaining({ check: 'unreadable', verdict: 'fail' }));
+      expect(await runCommand(['ls', ...args])).toMatchObject({ exitCode: 205, stdout: '' });
+      await workspace.admin.delete('/closed');
+    },
+    ['embedded server'],
+  );
+
+  onEveryLockBackend(
+    'if it is a record, it does not hide the history',
+    async (workspace) => {
+      const holdfast = await workspace.holdfast({ app: 'billing' });
+      const lease = await holdfast.mutex('a').acquire();
+      await holdfast.revoke('a', { reason: 'deploying' });
+      await workspace.admin.create('/holdfast/audit/a/record-0', '', { acl: nobody });
+      const history = await runCommand(['history', 'a', ...serversOf(workspace)]);
+      expect(history).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('deploying') });
+      await workspace.admin.delete('/holdfast/audit/a/record-0');
+      await lease.release();
     },
     ['embedded server'],
   );

@@ -1,15 +1,16 @@
 import { systemClock } from '../../base/clock.ts';
-import type { Wait, WaitGraph } from '../../locks/wait-graph.ts';
+import type { Wait } from '../../locks/wait-graph.ts';
 import { type ConnectionFlags, withConnection } from '../connection.ts';
 import type { DefineCommand } from '../define-command.ts';
 import { EXIT } from '../exit-codes.ts';
-import { confirmedGraph } from '../graph/confirmed-graph.ts';
+import { type ConfirmedGraph, confirmedGraph } from '../graph/confirmed-graph.ts';
 import { dotText } from '../graph/dot-text.ts';
 import { deadlockLines, waitColumns } from '../graph/graph-lines.ts';
 import { withJson } from '../json.ts';
 import { contenderJson, sessionText } from '../lock-json.ts';
 import { printJson, printLines, printTable } from '../print.ts';
 import { paintFor } from '../terminal/paint.ts';
+import { visibleText } from '../terminal/visible-text.ts';
 import { withHoldfast } from '../with-holdfast.ts';
 
 interface GraphOptions extends ConnectionFlags {
@@ -40,14 +41,18 @@ Exit code: 0, or 1 if there is a deadlock.`,
       exitWith(graph.deadlocks.length > 0 ? EXIT.failed : EXIT.done);
       if (options.json) return printJson(console, graphJson(graph));
       if (options.dot) return void console.stdout.write(dotText(graph));
-      if (graph.waits.length === 0) return printLines(console, ['Nobody waits.']);
+      const paint = paintFor(console.stdout, console.env);
+      const hidden = graph.unreadable.map(({ name, problem }) =>
+        paint('warning', visibleText(`not readable, and left out: ${name} (${problem?.message})`)),
+      );
+      if (graph.waits.length === 0) return printLines(console, ['Nobody waits.', ...hidden]);
       const wallMs = systemClock.wallMs();
       printTable(console, waitColumns(graph, wallMs), graph.waits);
-      printLines(console, deadlockLines(graph, wallMs, paintFor(console.stdout, console.env)));
+      printLines(console, [...deadlockLines(graph, wallMs, paint), ...hidden]);
     });
 };
 
-function graphJson({ waits, nested, deadlocks, stuck }: WaitGraph): object {
+function graphJson({ waits, nested, deadlocks, stuck, unreadable }: ConfirmedGraph): object {
   return {
     waits: waits.map(({ lockName, waiter, blockers, enough }: Wait) => ({
       lock: lockName,
@@ -61,5 +66,8 @@ function graphJson({ waits, nested, deadlocks, stuck }: WaitGraph): object {
     })),
     deadlocks: deadlocks.map((group) => group.map(sessionText)),
     stuck: stuck.map(sessionText),
+    ...(unreadable.length > 0 && {
+      unreadable: unreadable.map(({ name, problem }) => ({ name, code: problem?.code })),
+    }),
   };
 }

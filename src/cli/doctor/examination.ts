@@ -1,7 +1,8 @@
 import { systemClock } from '../../base/clock.ts';
 import { parseConnectString } from '../../client/connect-string.ts';
 import type { Holdfast } from '../../locks/holdfast.ts';
-import { isServerError } from '../../protocol/errors.ts';
+import type { LockInfo } from '../../locks/inspection.ts';
+import { isServerError, ServerError } from '../../protocol/errors.ts';
 import { type ConnectionFlags, connectWith } from '../connection.ts';
 import type { Console } from '../console.ts';
 import { confirmedGraph } from '../graph/confirmed-graph.ts';
@@ -15,6 +16,7 @@ import {
   checkOrphans,
   checkQueues,
   checkSequences,
+  checkUnreadable,
 } from './lock-checks.ts';
 import { probeLock } from './probe-lock.ts';
 import {
@@ -64,7 +66,16 @@ export async function examine(
 }
 
 async function lockFindings(holdfast: Holdfast, { readOnly, tell }: ExaminationOptions): Promise<Finding[]> {
-  const locks = await holdfast.list();
+  let locks: LockInfo[];
+  try {
+    locks = await holdfast.list();
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error;
+    // What is known of the servers is not lost with it.
+    const advice =
+      'give credentials that may read the root (--auth, HOLDFAST_AUTH), or name another (--root)';
+    return [{ check: 'unreadable', verdict: 'fail', detail: error.message, advice }];
+  }
   const batons = await childrenOf(holdfast, BATON_FOLDER);
   const graph = await confirmedGraph(holdfast);
   tell('taking a lock');
@@ -75,6 +86,7 @@ async function lockFindings(holdfast: Holdfast, { readOnly, tell }: ExaminationO
     ...checkQueues(locks, systemClock.wallMs()),
     ...checkOrphans(locks, batons),
     ...checkForeign(locks),
+    ...checkUnreadable(locks),
     checkSequences(locks),
     ...checkFreeFolders(locks),
     ...checkClocks(locks, probe?.skewMs),

@@ -34,7 +34,9 @@ export function checkSequences(locks: readonly LockInfo[]): Finding {
 /** What holds or waits and will never go by itself. */
 export function checkOrphans(locks: readonly LockInfo[], batons: readonly string[]): Finding[] {
   const lasting = locks.flatMap(({ name, holders, queue }) =>
-    [...holders, ...queue].filter(({ session }) => session === 0n).map(({ id }) => `${name}/${id}`),
+    [...holders, ...queue]
+      .filter(({ session, unreadable }) => session === 0n && !unreadable)
+      .map(({ id }) => `${name}/${id}`),
   );
   const findings: Finding[] = [];
   if (lasting.length > 0) {
@@ -68,6 +70,22 @@ export function checkForeign(locks: readonly LockInfo[]): Finding[] {
     advice:
       'Holdfast does not take this lock while they are there: use another name, or make the other program stop',
   }));
+}
+
+/** Locks of which nothing is known here: all other checks leave them out. */
+export function checkUnreadable(locks: readonly LockInfo[]): Finding[] {
+  const hidden = locks.filter(({ kind }) => kind === 'unreadable');
+  const unreadable = hidden.slice(0, NAMED_MAX).map(
+    ({ name, problem }): Finding => ({
+      check: 'unreadable',
+      verdict: 'warn',
+      detail: `${name}: ${problem?.message}`,
+      advice: 'give credentials that may read it (--auth, HOLDFAST_AUTH), or see whose it is and remove it',
+    }),
+  );
+  const more = hidden.length - unreadable.length;
+  if (more > 0) unreadable.push({ check: 'unreadable', verdict: 'warn', detail: `and ${more} more` });
+  return unreadable;
 }
 
 /** Queues that grow faster than they move. */

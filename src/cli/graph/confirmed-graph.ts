@@ -1,7 +1,13 @@
 import { sleep } from '../../base/abort.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Holdfast } from '../../locks/holdfast.ts';
+import type { LockInfo } from '../../locks/inspection.ts';
 import { type WaitGraph, waitGraph } from '../../locks/wait-graph.ts';
+
+/** The graph of the locks that could be read, and the others. */
+export interface ConfirmedGraph extends WaitGraph {
+  readonly unreadable: readonly LockInfo[];
+}
 
 /** Between the two looks: long enough for a queue that moves to have moved. */
 const LOOK_AGAIN_MS = 300;
@@ -13,7 +19,7 @@ const LOOK_AGAIN_MS = 300;
 export async function confirmedGraph(
   holdfast: Pick<Holdfast, 'list' | 'zk'>,
   clock: Clock = systemClock,
-): Promise<WaitGraph> {
+): Promise<ConfirmedGraph> {
   const first = await look(holdfast);
   if (first.deadlocks.length === 0) return first;
   await sleep(clock, LOOK_AGAIN_MS);
@@ -35,7 +41,8 @@ export function waitsWithin({ waits }: WaitGraph, group: readonly bigint[]): Wai
   );
 }
 
-async function look(holdfast: Pick<Holdfast, 'list' | 'zk'>): Promise<WaitGraph> {
+async function look(holdfast: Pick<Holdfast, 'list' | 'zk'>): Promise<ConfirmedGraph> {
   await holdfast.zk.sync();
-  return waitGraph(await holdfast.list());
+  const locks = await holdfast.list();
+  return { ...waitGraph(locks), unreadable: locks.filter(({ kind }) => kind === 'unreadable') };
 }
