@@ -72,6 +72,22 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/cli/failures.test.ts',
+    mutant('an answer of the servers ends the command like one of its own results', [
+      'cli/failures.ts',
+      "'throttled-op': EXIT.serverError",
+      "'throttled-op': EXIT.failed",
+    ]),
+  ),
+  killed(
+    'src/cli/failures.test.ts',
+    mutant('a failure turns the reading direction of the terminal', [
+      'cli/report-failure.ts',
+      '`holdfast: ${oneLine(known.message)}\\n`',
+      '`holdfast: ${known.message}\\n`',
+    ]),
+  ),
+  killed(
     'src/cli/run/ancestors.test.ts',
     mutant('a run that started this one is known by its session alone', [
       'cli/run/ancestors.ts',

@@ -4,6 +4,9 @@ import { COMMANDS } from './commands.ts';
 import type { Console } from './console.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { asCommandError } from './failures.ts';
+import { jsonLine } from './json.ts';
+import { asksForJson, failureText, isDebug } from './report-failure.ts';
+import { oneLine } from './terminal/visible-text.ts';
 
 /** What tells of all commands needs all of them. */
 const NEED_ALL = ['help', 'completion'];
@@ -11,6 +14,7 @@ const NEED_ALL = ['help', 'completion'];
 /** Runs one invocation: `['run', 'nightly', '--', './job.sh']`. Errors become one line and a code. */
 export async function runCommandLine(args: readonly string[], console: Console): Promise<ExitCode> {
   let exitCode: ExitCode = EXIT.done;
+  const manner = { json: asksForJson(args), debug: isDebug(console.env) };
   const program = new Command('holdfast')
     .description('Fenced distributed locks on Apache ZooKeeper, or on this machine alone.')
     .enablePositionalOptions()
@@ -18,7 +22,11 @@ export async function runCommandLine(args: readonly string[], console: Console):
     .configureOutput({
       writeOut: (text) => console.stdout.write(text),
       writeErr: (text) => console.stderr.write(text),
-      outputError: (text, write) => write(`holdfast: ${oneLine(text.replace(/^error: /, ''))}\n`),
+      outputError: (text, write) => {
+        const message = oneLine(text.replace(/^error: /, ''));
+        const said = { event: 'failed', exitCode: EXIT.badUsage, message };
+        write(manner.json ? jsonLine(said) : `holdfast: ${message}\n`);
+      },
     });
   if (args[0] === '--version' || args[0] === '-V') {
     console.stdout.write(`${packageVersion()}\n`);
@@ -45,15 +53,7 @@ export async function runCommandLine(args: readonly string[], console: Console):
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badUsage;
-    const known = asCommandError(error);
-    if (!known) throw error;
-    console.stderr.write(`holdfast: ${oneLine(known.message)}\n`);
-    return known.exitCode;
+    console.stderr.write(failureText(error, manner));
+    return asCommandError(error).exitCode;
   }
-}
-
-/** What goes to a log must stay one line of it, whatever a name or a server's answer has in it. */
-function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be taken out.
-  return text.trim().replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { visibleJson } from './terminal/visible-text.ts';
 
 /** Adds `--json`: one JSON value per line, for programs. */
 export function withJson(command: Command): Command {
@@ -7,5 +8,6 @@ export function withJson(command: Command): Command {
 
 /** One line. What JSON has no number for, ids and tokens of 64 bits, is a string of decimal digits. */
 export function jsonLine(value: unknown): string {
-  return `${JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))}\n`;
+  const json = JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each));
+  return `${visibleJson(json)}\n`;
 }

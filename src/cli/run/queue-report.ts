@@ -3,10 +3,13 @@ import { describeDuration } from '../../base/duration.ts';
 import type { Holdfast } from '../../locks/holdfast.ts';
 import type { ContenderInfo } from '../../locks/inspection.ts';
 import type { Lock } from '../../locks/lock.ts';
+import { visibleText } from '../terminal/visible-text.ts';
 import type { WantedLock } from './run-plan.ts';
 import type { Words } from './words.ts';
 
 const REFRESH_MS = 1_000;
+/** Names and reasons are anybody's: none may fill a log. */
+const HOLDER_CHARACTERS_MAX = 200;
 
 /**
  * Tells people and programs how a wait goes. On a terminal one line that is kept current; otherwise a line when it turns
@@ -111,11 +114,5 @@ function describeHolder({ owner, id, since }: ContenderInfo, name: string | unde
     ` since ${since.toLocaleTimeString('en-GB')}`,
     name && `, which has ${name}`,
   ];
-  return plain(parts.filter(Boolean).join(''));
-}
-
-/** Names and reasons are anybody's: none may move the cursor, or fill the screen. */
-function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be taken out.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g, ' ').slice(0, 200);
+  return visibleText(parts.filter(Boolean).join('')).slice(0, HOLDER_CHARACTERS_MAX);
 }

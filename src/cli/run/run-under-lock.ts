@@ -17,6 +17,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { asCommandError } from '../failures.ts';
 import { sessionText } from '../lock-json.ts';
 import { ownerText } from '../owner-text.ts';
+import { isDebug } from '../report-failure.ts';
 import {
   type AncestorHold,
   ancestorsFrom,
@@ -92,8 +93,7 @@ export async function runUnderLock(plan: RunPlan, console: Console): Promise<Exi
       return exitCodeOfSignal(error.signal);
     }
     const known = asCommandError(error);
-    if (!known) throw error;
-    words.complain({ event: 'failed', exitCode: known.exitCode }, oneLine(known.message));
+    words.fail(error, isDebug(console.env));
     return error instanceof LockTimeoutError ? plan.busyExit : known.exitCode;
   } finally {
     if (holdfast) await within(RELEASE_MS_MAX, holdfast.close());
@@ -433,8 +433,4 @@ async function within(timeoutMs: number, promise: Promise<void>): Promise<void> 
   });
   await Promise.race([promise.catch(() => {}), timeout]);
   cancel();
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ');
 }

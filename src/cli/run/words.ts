@@ -1,6 +1,8 @@
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { jsonLine } from '../json.ts';
+import { failureText } from '../report-failure.ts';
+import { oneLine } from '../terminal/visible-text.ts';
 
 const STDERR_FD = 2;
 const COLUMNS = 80;
@@ -31,14 +33,20 @@ export class Words {
   tell(word: Word, text?: string): void {
     if (this.#json) return put(jsonLine(word));
     this.clearLine();
-    if (text !== undefined && !this.#quiet) put(`holdfast: ${text}\n`);
+    if (text !== undefined && !this.#quiet) put(`holdfast: ${oneLine(text)}\n`);
   }
 
   /** Why the command was ended, or not begun: said also to those who want quiet. */
   complain(word: Word, text: string): void {
     if (this.#json) return put(jsonLine({ ...word, message: text }));
     this.clearLine();
-    put(`holdfast: ${text}\n`);
+    put(`holdfast: ${oneLine(text)}\n`);
+  }
+
+  /** That it did not come to it, and why. */
+  fail(error: unknown, debug: boolean): void {
+    this.clearLine();
+    put(failureText(error, { json: this.#json, debug }));
   }
 
   /** Replaces the line that is shown on a terminal. */

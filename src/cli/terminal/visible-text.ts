@@ -17,3 +17,17 @@ function writtenOut(character: string): string {
     (code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`)
   );
 }
+
+/** As `visibleText`, on one line: what goes to a log must stay one line of it, whatever a name or an answer has in it. */
+export function oneLine(text: string): string {
+  return visibleText(text.trim().replaceAll(/\s*[\r\n]+\s*/g, ' '));
+}
+
+/** JSON whose texts are the same to programs, and cannot turn the reading direction of a terminal or hide in it. */
+export function visibleJson(json: string): string {
+  return json.replaceAll(UNSEEN, (character) =>
+    [...Array(character.length).keys()]
+      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
