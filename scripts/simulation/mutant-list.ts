@@ -572,6 +572,22 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/locks/lock-registry.test.ts',
+    mutant('lock objects are kept for ever', [
+      'locks/lock-registry.ts',
+      'this.#collected.register(made, key);',
+      'this.#listenedTo.add(made);',
+    ]),
+  ),
+  killed(
+    'src/locks/lock-registry.test.ts',
+    mutant('a late finalizer forgets the new object of a name', [
+      'locks/lock-registry.ts',
+      'if (this.#objects.get(key)?.deref() === undefined) this.#objects.delete(key);',
+      'this.#objects.delete(key);',
+    ]),
+  ),
+  killed(
     'src/locks/holdfast.test.ts',
     mutant('an election with an id and one whose name contains that id share an object', [
       'locks/holdfast.ts',

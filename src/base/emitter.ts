@@ -23,7 +23,13 @@ export class Emitter<Events extends object> {
   }
 
   off<K extends keyof Events>(name: K, listener: Listener<Events[K]>): void {
-    this.#listeners.get(name)?.delete(listener);
+    const listeners = this.#listeners.get(name);
+    if (listeners?.delete(listener) && listeners.size === 0) this.#listeners.delete(name);
+  }
+
+  /** Whether there is a listener of any event. */
+  get hasListeners(): boolean {
+    return this.#listeners.size > 0;
   }
 
   /** Whether anybody listens: what nobody hears needs not be put together. */

@@ -19,6 +19,7 @@ import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { checkName } from './lock-name.ts';
+import { LockRegistry } from './lock-registry.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
 import { describePolicy, isSamePolicy, type MutexOptions, readMutexOptions } from './mutex-options.ts';
@@ -168,7 +169,7 @@ export class Holdfast implements AsyncDisposable {
   readonly #context: LockContext;
   readonly #inspection: Inspection;
   readonly #intervention: Intervention;
-  readonly #locks = new Map<string, unknown>();
+  readonly #registry = new LockRegistry();
 
   /** @internal */
   constructor(
@@ -192,6 +193,7 @@ export class Holdfast implements AsyncDisposable {
       owner,
       describeOwner: ownerEncoder(owner),
       young: new LastingHolds(clock, LASTING_MS),
+      registry: this.#registry,
       store: {
         zk,
         clock,
@@ -260,7 +262,7 @@ export class Holdfast implements AsyncDisposable {
     if (new Set(names).size !== names.length)
       throw new TypeError(`names: ${names.join(', ')} given; each only once`);
     const sorted = [...names].sort();
-    return this.#registered(['multi', ...sorted], () => new MultiLock(this.#context, sorted));
+    return this.#registry.get(['multi', ...sorted], () => new MultiLock(this.#context, sorted));
   }
 
   /** One leader among many; Curator's `LeaderLatch`. `id` is what others see; `host:pid` if left out. */
@@ -270,7 +272,7 @@ export class Holdfast implements AsyncDisposable {
     if (id !== undefined && typeof id !== 'string')
       throw new TypeError(`id: ${typeof id} given; a string is needed`);
     const key = id === undefined ? ['election', name] : ['election', name, id];
-    return this.#registered(key, () => new LeaderElection(this.#context, name, options));
+    return this.#registry.get(key, () => new LeaderElection(this.#context, name, options));
   }
 
   /** The textbook lock that does not scale: unfair, and every release wakes all who wait. */
@@ -335,17 +337,7 @@ export class Holdfast implements AsyncDisposable {
 
   #lock<T extends Lock | ReadWriteLock>(kind: string, name: string, make: () => T): T {
     checkName(name);
-    return this.#registered([kind, name], make);
-  }
-
-  /** The lock object of a key, which is encoded so that no two lists of parts have the same text. */
-  #registered<T extends Lock | ReadWriteLock>(parts: readonly string[], make: () => T): T {
-    const key = JSON.stringify(parts);
-    const present = this.#locks.get(key) as T | undefined;
-    if (present) return present;
-    const made = make();
-    this.#locks.set(key, made);
-    return made;
+    return this.#registry.get([kind, name], make);
   }
 }
 

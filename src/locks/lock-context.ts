@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import type { QueueStore } from '../queue/queue-store.ts';
 import type { LastingHolds } from './lasting-holds.ts';
+import type { LockRegistry } from './lock-registry.ts';
 import type { OwnerFacts, ownerEncoder } from './owner.ts';
 
 /** What the locks of one connection share. */
@@ -15,6 +16,8 @@ export interface LockContext {
   readonly store: QueueStore;
   /** Those of its holds that have not lasted for long. */
   readonly young: LastingHolds;
+  /** The lock objects that there are. */
+  readonly registry: LockRegistry;
   /** The folder of all locks. */
   readonly root: string;
   readonly owner: OwnerFacts;

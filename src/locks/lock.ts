@@ -145,11 +145,14 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   /** Adds a listener for one of the lock's events and returns the function that removes it. */
   on<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): () => void {
-    return this.events.on(name, listener);
+    this.events.on(name, listener);
+    this.context.registry.setListenedTo(this, true);
+    return () => this.off(name, listener);
   }
 
   off<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): void {
     this.events.off(name, listener);
+    this.context.registry.setListenedTo(this, this.events.hasListeners);
   }
 
   /** The lease that a nested `use` re-enters. @internal */

@@ -49,6 +49,8 @@ export class Steps {
   readonly #admitted = new Map<string, Fence>();
   /** Clients that were closed. */
   readonly #closed = new WeakSet<Holdfast>();
+  /** The programs' own variables: without them the garbage collector would decide what a lock object still knows. */
+  readonly #referred = new Set<object>();
   #attemptCount = 0;
   /** Steps that have begun and not ended, by what they are about. */
   readonly underway = new Map<symbol, string>();
@@ -119,7 +121,9 @@ export class Steps {
     );
     let epoch = 0n;
     try {
-      for await (const leader of holdfast.election(step.lock).observe({ signal: controller.signal })) {
+      const election = holdfast.election(step.lock);
+      this.#referred.add(election);
+      for await (const leader of election.observe({ signal: controller.signal })) {
         if (!leader) continue;
         if (leader.epoch < epoch) this.#world.fail('L10', `the epoch went from ${epoch} to ${leader.epoch}`);
         epoch = leader.epoch;
@@ -136,6 +140,7 @@ export class Steps {
     const attempt = `${client.plan.name}#${++this.#attemptCount}`;
     const { locks, mode, weight = 1, timeoutMs } = step;
     const lock = lockOf(this.#world, holdfast, step);
+    this.#referred.add(lock);
     // With 0 it is not waited for others; a lock that is free is granted when the answer comes.
     const deadlineMs = timeoutMs ? client.process.nowMs() + timeoutMs : undefined;
     this.#world.record({
