@@ -391,6 +391,46 @@ export const mutants: readonly Mutant[] = [
       "zk.sync('/', { session })",
     ]),
   ),
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('a hand-over that cannot be sent is remembered as a release that failed', [
+      PLACE,
+      'this.#passOn(followers).catch(() => false);',
+      'this.#passOn(followers);',
+    ]),
+  ),
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('all successors of a place are checked by one transaction, however many', [
+      PLACE,
+      'const CHECKS_MAX = 128;',
+      'const CHECKS_MAX = 1_000_000;',
+    ]),
+  ),
+  killed(
+    'src/queue/gathered-writes.test.ts',
+    mutant('a transaction that cannot be sent fails all writes that are in it', [
+      'queue/gathered-writes.ts',
+      'return this.#oneByOne(writes); // Refused before it left',
+      'for (const write of writes) write.reject(new RangeError("too long")); return; // Refused before it left',
+    ]),
+  ),
+  killed(
+    'src/queue/gathered-watches.test.ts',
+    mutant('watches of one tick are counted and not measured', [
+      'queue/gathered-watches.ts',
+      'present.byteCount + byteCount > GATHERED_BYTES_MAX);',
+      'present.byteCount + byteCount < 0);',
+    ]),
+  ),
+  killed(
+    'src/locks/lock-name.test.ts',
+    mutant('the length of a name is counted in characters', [
+      'locks/lock-name.ts',
+      'const byteCount = utf8Bytes(name);\n  if (byteCount > NAME',
+      'const byteCount = name.length;\n  if (byteCount > NAME',
+    ]),
+  ),
   rare(
     { faults: [], often: 'close' },
     // Both guards: with either of them the other is not needed, but where a lock-delay ends in that very moment.

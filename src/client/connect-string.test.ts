@@ -48,3 +48,11 @@ describe('a connect string', () => {
     expect(addressText(tcp('::1', 9))).toBe('[::1]:9');
   });
 });
+
+test('a chroot may have 1 024 bytes in UTF-8, and not one more', () => {
+  const { chroot } = parseConnectString(`zk:2181/${'é'.repeat(511)}x`);
+  expect(Buffer.byteLength(chroot)).toBe(1_024);
+  expect(() => parseConnectString(`zk:2181/${'é'.repeat(512)}`)).toThrow(
+    'chroot of 1025 bytes in UTF-8; at most 1024 are allowed',
+  );
+});

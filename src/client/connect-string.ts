@@ -1,10 +1,14 @@
 import { socketAddress } from '../base/socket-address.ts';
+import { utf8Bytes } from '../base/utf8-bytes.ts';
 import { pathFault } from '../protocol/paths.ts';
 import type { ServerAddress } from '../session/session-io.ts';
 
 const PORT_DEFAULT = 2181;
 /** What every system has room for, less a final zero; a longer path would be cut off silently by some. */
 const SOCKET_PATH_BYTES_MAX = 103;
+
+/** It stands in front of every path: what is sent together is reckoned with it. */
+const CHROOT_BYTES_MAX = 1_024;
 
 /** What a connect string says. */
 export interface ConnectString {
@@ -17,7 +21,7 @@ export interface ConnectString {
  * Parses `host1:2181,host2,[::1]:2181/chroot`. A server may also be `unix:/path/of.sock`, and then a chroot stands
  * behind another colon: `unix:/path/of.sock:/chroot`. In the path of a socket `%2C`, `%3A` and `%25` are `,`, `:`, `%`.
  *
- * @throws TypeError saying which part is wrong and what is allowed there.
+ * @throws RangeError for a chroot of more than 1 024 bytes; TypeError saying which part is wrong and what is allowed there.
  */
 export function parseConnectString(text: string): ConnectString {
   if (typeof text !== 'string')
@@ -44,6 +48,12 @@ function parseChroot(path: string, whole: string): string {
   if (path === '' || path === '/') return '';
   const fault = pathFault(path);
   if (fault) throw new TypeError(`connect string ${quote(whole)}: chroot ${quote(path)}: ${fault}`);
+  const byteCount = utf8Bytes(path);
+  if (byteCount > CHROOT_BYTES_MAX) {
+    throw new RangeError(
+      `connect string: chroot of ${byteCount} bytes in UTF-8; at most ${CHROOT_BYTES_MAX} are allowed`,
+    );
+  }
   return path;
 }
 

@@ -7,7 +7,6 @@ import type { AclEntry } from '../client/acl.ts';
 import { checkChoice, checkDuration } from '../client/arguments.ts';
 import { type ConnectOptions, connectOptionNames } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
-import { pathFault } from '../protocol/paths.ts';
 import { type Neighbours, neighboursAt } from '../queue/neighbours.ts';
 import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
@@ -18,7 +17,7 @@ import { LastingHolds } from './lasting-holds.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
-import { checkName } from './lock-name.ts';
+import { checkFolder, checkName, checkNames } from './lock-name.ts';
 import { LockRegistry } from './lock-registry.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
@@ -256,11 +255,7 @@ export class Holdfast implements AsyncDisposable {
 
   /** Several mutexes as one, all or nothing; no deadlock among those who take them this way. */
   multiLock(names: readonly string[]): MultiLock {
-    if (!Array.isArray(names) || names.length === 0)
-      throw new TypeError('names: at least one name is needed');
-    for (const name of names) checkName(name);
-    if (new Set(names).size !== names.length)
-      throw new TypeError(`names: ${names.join(', ')} given; each only once`);
+    checkNames(names);
     const sorted = [...names].sort();
     return this.#registry.get(['multi', ...sorted], () => new MultiLock(this.#context, sorted));
   }
@@ -351,9 +346,7 @@ function readFacts(options: HoldfastOptions): Facts {
     checkChoice('writesUnderLocks', options.writesUnderLocks, { 'any-client': 0, 'this-connection': 0 });
   const { root = '/locks', batonFolder = '/holdfast/batons', auditFolder = '/holdfast/audit' } = options;
   for (const [name, path] of Object.entries({ root, batonFolder, auditFolder })) {
-    const fault = typeof path === 'string' ? pathFault(path) : 'it is not a string';
-    if (fault || path === '/')
-      throw new TypeError(`${name} ${JSON.stringify(path)}: ${fault ?? 'it is the root of all'}`);
+    checkFolder(name, path);
   }
   for (const [name, path] of Object.entries({ batonFolder, auditFolder })) {
     if (path === root || path.startsWith(`${root}/`)) {

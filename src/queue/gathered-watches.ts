@@ -1,18 +1,28 @@
 import type { Clock } from '../base/clock.ts';
+import { utf8Bytes } from '../base/utf8-bytes.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import type { QueueStore } from './queue-store.ts';
 
 type Watches = Parameters<ZooKeeper['watchSince']>[1];
 
-/** Well under what a request may be long, with the longest names there are. */
+/** So many watches, or so many bytes of paths, are set by one request: far below what a request may be long. */
 const GATHERED_MAX = 300;
+const GATHERED_BYTES_MAX = 128 * 1024;
+
+/** The watches of one who waits, set together. */
+interface Part {
+  readonly sinceZxid: bigint;
+  readonly watches: Watches;
+  readonly onSet: () => void;
+  resolve(sinceZxid: bigint): void;
+  reject(error: unknown): void;
+}
 
 interface Gathering {
-  sinceZxid: bigint;
-  readonly watches: Watches[number][];
-  readonly onSet: (() => void)[];
-  readonly set: Promise<bigint>;
+  readonly parts: Part[];
+  watchCount: number;
+  byteCount: number;
 }
 
 /** Watches of one session: those that are asked for in one tick are set by one request. */
@@ -33,33 +43,55 @@ export class GatheredWatches {
    * a node is not there is told in any case. `onSet` is called before anything is told that happens after that.
    */
   set(sinceZxid: bigint, watches: Watches, onSet: () => void): Promise<bigint> {
-    if (this.#gathering && this.#gathering.watches.length + watches.length > GATHERED_MAX)
-      this.#gathering = undefined;
+    let byteCount = 0;
+    for (const { path } of watches) byteCount += 4 + utf8Bytes(path);
+    const present = this.#gathering;
+    const isFull =
+      present !== undefined &&
+      (present.watchCount + watches.length > GATHERED_MAX ||
+        present.byteCount + byteCount > GATHERED_BYTES_MAX);
+    if (isFull) this.#gathering = undefined;
     this.#gathering ??= this.#gather();
     const gathering = this.#gathering;
-    gathering.watches.push(...watches);
-    gathering.onSet.push(onSet);
-    // An earlier one would tell of nodes that were made since as of changed ones.
-    if (sinceZxid > gathering.sinceZxid) gathering.sinceZxid = sinceZxid;
-    return gathering.set;
+    gathering.watchCount += watches.length;
+    gathering.byteCount += byteCount;
+    return new Promise((resolve, reject) => {
+      gathering.parts.push({ sinceZxid, watches, onSet, resolve, reject });
+    });
   }
 
   #gather(): Gathering {
-    const set = new Promise<bigint>((resolve, reject) => {
-      this.#clock.endOfTick(() => {
-        if (this.#gathering === gathering) this.#gathering = undefined;
-        const { sinceZxid, watches } = gathering;
-        const session = this.#session;
-        // In the first reaction to the answer: later ones come behind what the server says next.
-        const onAnswer = () => {
-          for (const onSet of gathering.onSet) onSet();
-          resolve(sinceZxid);
-        };
-        this.#zk.watchSince(sinceZxid, watches, { session }).then(onAnswer, reject);
-      });
+    const gathering: Gathering = { parts: [], watchCount: 0, byteCount: 0 };
+    this.#clock.endOfTick(() => {
+      if (this.#gathering === gathering) this.#gathering = undefined;
+      this.#send(gathering.parts);
     });
-    const gathering: Gathering = { sinceZxid: 0n, watches: [], onSet: [], set };
     return gathering;
+  }
+
+  /** Called at the end of a tick, where nothing may throw. */
+  #send(parts: readonly Part[]): void {
+    let sinceZxid = 0n;
+    // An earlier one would tell of nodes that were made since as of changed ones.
+    for (const part of parts) if (part.sinceZxid > sinceZxid) sinceZxid = part.sinceZxid;
+    const watches = parts.flatMap((part) => part.watches);
+    let answering: Promise<void>;
+    try {
+      answering = this.#zk.watchSince(sinceZxid, watches, { session: this.#session });
+    } catch (error) {
+      // Refused before it left: whichever of them is the reason, the others are not.
+      if (parts.length === 1) parts[0]!.reject(error);
+      else for (const part of parts) this.#send([part]);
+      return;
+    }
+    // In the first reaction to the answer: later ones come behind what the server says next.
+    const onAnswer = () => {
+      for (const { onSet } of parts) onSet();
+      for (const { resolve } of parts) resolve(sinceZxid);
+    };
+    answering.then(onAnswer, (error) => {
+      for (const { reject } of parts) reject(error);
+    });
   }
 }
 

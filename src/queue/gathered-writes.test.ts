@@ -59,7 +59,12 @@ class Asked {
     await settle();
   }
 
+  /** What is thrown instead of sending that, if anything is. */
+  refuseToSend: (what: string) => Error | undefined = () => undefined;
+
   #ask(what: string): Promise<unknown> {
+    const refusal = this.refuseToSend(what);
+    if (refusal) throw refusal;
     const answer = deferred<unknown>();
     this.requests.push({ what, answer });
     return answer.promise;
@@ -143,6 +148,37 @@ describe('writes to queues', () => {
     expect(lengths()).toEqual([16, 16, 16, 24, 28]);
     deleteMany(100);
     expect(lengths().slice(5)).toEqual([42, 42]);
+  });
+
+  test('of which one cannot be sent do not fail with it', async () => {
+    const asked = new Asked();
+    const tooLong = new RangeError('multi: a request of 1160000 bytes');
+    asked.refuseToSend = (what) => (what.includes('/long') ? tooLong : undefined);
+    const joined = asked.join('/a');
+    const refused = asked.writes.delete('/long');
+    const left = asked.writes.delete('/b/e-1');
+    const ended = expect(refused).rejects.toBe(tooLong);
+    await settle();
+    expect(asked.log).toEqual(['create /a/e-', 'delete /b/e-1']);
+    await asked.answer(0, made('/a/e-0', 1n));
+    await asked.answer(1, undefined);
+    expect(await joined).toEqual({ path: '/a/e-0', czxid: 1n });
+    await left;
+    await ended;
+    const later = asked.writes.delete('/c/e-1');
+    await settle();
+    await asked.answer(2, undefined);
+    await later;
+  });
+
+  test('go together up to 128 KiB, with all that they are made of', async () => {
+    const asked = new Asked();
+    const path = `/q/${'é'.repeat(16_384)}`; // Two bytes each: five are more than 128 KiB, four are not.
+    for (let count = 0; count < 5; count++) {
+      void asked.writes.multi(() => [ops.check(path)]);
+    }
+    await settle();
+    expect(asked.log.map((what) => what.split(', ').length)).toEqual([3, 2]);
   });
 
   test('never make two entries of one queue in one transaction', async () => {

@@ -33,7 +33,8 @@ const GATHERED_BYTES_MAX = 128 * 1024;
  *
  * All that is written in one tick leaves as one transaction: a busy server has fewer requests to take in. A few of them
  * are under way at a time; what comes then is gathered until one of those is answered, and nobody waits for more than a
- * part of a round trip. A transaction that is refused has done nothing; each of its writes is then sent for itself.
+ * part of a round trip. A transaction that is refused, by the
+ * server or before it left, has done nothing; each of its writes is then sent for itself.
  *
  * No transaction makes two entries in one queue, whose tokens would be the same: while one of them is waiting or under
  * way, others for that queue are sent for themselves.
@@ -115,12 +116,15 @@ export class GatheredWrites {
   /** What comes while it is at it goes with it. */
   #pump(): void {
     this.#pumping = true;
-    do {
-      while (this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0) this.#send(this.#gather());
-      for (const write of taken(this.#apart)) this.#ask(write, nothing);
-      for (const run of taken(this.#afterwards)) run();
-    } while (this.#hasWork);
-    this.#pumping = false;
+    try {
+      do {
+        while (this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0) this.#send(this.#gather());
+        for (const write of taken(this.#apart)) this.#ask(write, nothing);
+        for (const run of taken(this.#afterwards)) run();
+      } while (this.#hasWork);
+    } finally {
+      this.#pumping = false;
+    }
   }
 
   get #hasWork(): boolean {
@@ -152,7 +156,7 @@ export class GatheredWrites {
       next && writes.length < GATHERED_MAX;
       next = this.#waiting.first()
     ) {
-      bytes += next.byteLength;
+      bytes += next.weigh();
       if (bytes > GATHERED_BYTES_MAX && writes.length > 0) break;
       writes.push(next);
       this.#waiting.shift();
@@ -167,7 +171,7 @@ export class GatheredWrites {
       asking = write.ask(this.#zk, this.#session);
       write.sent();
     } catch (error) {
-      asking = Promise.reject(error);
+      asking = Promise.reject(error); // Refused before it left: as if the server had.
     }
     asking.then(
       (answer) => {
@@ -182,21 +186,30 @@ export class GatheredWrites {
   }
 
   async #together(writes: readonly QueueWrite[]): Promise<void> {
+    const begins: number[] = [];
+    let answering: Promise<readonly unknown[]>;
     try {
       const transaction: MultiWrite<unknown>[] = [];
-      const begins: number[] = [];
       for (const write of writes) {
         begins.push(transaction.length);
         write.addTo(transaction);
       }
-      const answering = this.#zk.multi(transaction, { session: this.#session });
-      for (const write of writes) write.sent();
+      answering = this.#zk.multi(transaction, { session: this.#session });
+    } catch {
+      return this.#oneByOne(writes); // Refused before it left: whichever of them is the reason, the others are not.
+    }
+    for (const write of writes) write.sent();
+    try {
       const results = await answering;
       for (let index = 0; index < writes.length; index++) writes[index]!.resolve(results[begins[index]!]);
     } catch (error) {
       if (!(error instanceof MultiError)) for (const write of writes) write.reject(error);
-      else await Promise.all(writes.map((write) => new Promise<void>((done) => this.#ask(write, done))));
+      else await this.#oneByOne(writes);
     }
+  }
+
+  async #oneByOne(writes: readonly QueueWrite[]): Promise<void> {
+    await Promise.all(writes.map((write) => new Promise<void>((done) => this.#ask(write, done))));
   }
 }
 

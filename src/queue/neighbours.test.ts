@@ -62,6 +62,17 @@ describe('places of one process', () => {
     expect(neighbours.leave('a', 'released', by)).toEqual([]);
   });
 
+  test('are told in memory up to 256 behind one place; the next one is to ask the server', () => {
+    const neighbours = new Neighbours();
+    neighbours.arrive('a', session);
+    let toldCount = 0;
+    const told = follower(() => toldCount++);
+    for (let count = 1; count <= 256; count++) expect(neighbours.follow('a', { ...told })).toBeDefined();
+    expect(neighbours.follow('a', { ...told })).toBeUndefined();
+    expect(neighbours.leave('a', 'released', by)).toHaveLength(256);
+    expect(toldCount).toBe(256);
+  });
+
   test('that have stopped listening are not told, and do not count', () => {
     const neighbours = new Neighbours();
     neighbours.arrive('a', session);

@@ -6,6 +6,12 @@ import type { Departure } from './lock-queue.ts';
 /** After so many in one go others get a look in: timers, sockets, heartbeats. */
 const IN_ONE_GO_MAX = 64;
 
+/**
+ * So many hear from a place of their own process that it is left; more than that wait for the server to say so. Each of
+ * them is told before the release is sent, in one go, and is checked in its transaction.
+ */
+const FOLLOWERS_MAX = 256;
+
 /** What a successor must know of the connection of the place ahead of it, to see what was written under the lock. */
 export interface LeavingConnection {
   readonly session: Session;
@@ -65,7 +71,10 @@ export class Neighbours {
     return this.#sessions.get(serverPath);
   }
 
-  /** Tells the follower when the place is left; undefined if it is none of this process, or is left already. */
+  /**
+   * Tells the follower when the place is left; undefined if it is none of this process, is left already, or has as many
+   * followers as are told in memory.
+   */
   follow(serverPath: string, follower: Follower): (() => void) | undefined {
     if (!this.#sessions.has(serverPath)) return undefined;
     let followers = this.#followers.get(serverPath);
@@ -73,6 +82,7 @@ export class Neighbours {
       followers = new Set();
       this.#followers.set(serverPath, followers);
     }
+    if (followers.size >= FOLLOWERS_MAX) return undefined;
     followers.add(follower);
     return () => void followers.delete(follower);
   }

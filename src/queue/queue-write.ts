@@ -1,7 +1,13 @@
+import { utf8Bytes } from '../base/utf8-bytes.ts';
 import type { AclEntry } from '../client/acl.ts';
 import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
+
+/** What an operation takes in a transaction besides its path and data; an entry of an access list, at most. */
+const OPERATION_BYTES = 32;
+const ACL_ENTRY_BYTES = 64;
+const NO_ACL: readonly AclEntry[] = [];
 
 /** An entry that is there. */
 export interface Made {
@@ -22,7 +28,6 @@ export interface EntryFacts {
 export abstract class QueueWrite {
   /** The queue's, where it makes an entry. */
   readonly folder: string | undefined = undefined;
-  readonly byteLength: number = 0;
   readonly promise: Promise<unknown>;
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
@@ -34,6 +39,8 @@ export abstract class QueueWrite {
     });
   }
 
+  /** How long it is in a transaction, or a little less: what else goes with it is decided by that. */
+  abstract weigh(): number;
   /** Adds what it is as a part of a transaction; the first of its results is what it settles with. */
   abstract addTo(transaction: MultiWrite<unknown>[]): void;
   /** The same as a request of its own. */
@@ -48,18 +55,20 @@ export abstract class QueueWrite {
 
 export class EntryCreation extends QueueWrite {
   override readonly folder: string;
-  override readonly byteLength: number;
   readonly #entry: EntryFacts;
   readonly #onSent: () => void;
 
   constructor(entry: EntryFacts, onSent: () => void) {
     super();
     this.folder = entry.folder;
-    this.byteLength = entry.data.length;
     this.#entry = entry;
     this.#onSent = onSent;
   }
 
+  weigh(): number {
+    const { prefix, data, acl = NO_ACL } = this.#entry;
+    return OPERATION_BYTES + utf8Bytes(prefix) + utf8Bytes(data) + acl.length * ACL_ENTRY_BYTES;
+  }
   addTo(transaction: MultiWrite<unknown>[]): void {
     const { prefix, data, acl } = this.#entry;
     transaction.push(ops.create(prefix, data, { mode: 'ephemeral-sequential', acl }));
@@ -84,6 +93,9 @@ export class EntryDeletion extends QueueWrite {
     this.#path = path;
   }
 
+  weigh(): number {
+    return OPERATION_BYTES + utf8Bytes(this.#path);
+  }
   addTo(transaction: MultiWrite<unknown>[]): void {
     transaction.push(ops.delete(this.#path));
   }
@@ -95,16 +107,27 @@ export class EntryDeletion extends QueueWrite {
 /** Several things in one step. What they are is asked for when it leaves, and again if it has to leave again. */
 export class QueueTransaction extends QueueWrite {
   readonly #operations: () => readonly MultiWrite<unknown>[];
+  /** What it was when it was weighed, which is followed by its leaving at once. */
+  #weighed: readonly MultiWrite<unknown>[] | undefined;
 
   constructor(operations: () => readonly MultiWrite<unknown>[]) {
     super();
     this.#operations = operations;
   }
 
+  weigh(): number {
+    this.#weighed = this.#operations();
+    let bytes = 0;
+    for (const { wire } of this.#weighed) bytes += OPERATION_BYTES + utf8Bytes(wire.request.path);
+    return bytes;
+  }
   addTo(transaction: MultiWrite<unknown>[]): void {
-    for (const operation of this.#operations()) transaction.push(operation);
+    const operations = this.#weighed ?? this.#operations();
+    this.#weighed = undefined;
+    for (const operation of operations) transaction.push(operation);
   }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
+    this.#weighed = undefined;
     return zk.multi(this.#operations(), { session });
   }
 }

@@ -17,7 +17,7 @@ const NEXT = `${FOLDER}/${NEXT_NAME}`;
 const CHROOT = '/app';
 
 /** A place of which everything that is asked for, and everyone who is told, is written down. */
-function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace; neighbours: Neighbours } {
+function placeOf(log: string[], refusals: Error[]): { place: ZooKeeperPlace; neighbours: Neighbours } {
   const zk = {
     serverPath: (path: string) => `${CHROOT}${path}`,
     async multi(operations: readonly { readonly wire: { op: string; request: { path: string } } }[]) {
@@ -26,6 +26,9 @@ function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace
       if (refusal) throw refusal;
       return [];
     },
+    async delete(path: string) {
+      log.push(`plain delete ${path}`);
+    },
   } as unknown as ZooKeeper;
   const session = { lost: new AbortController().signal } as Session;
   const neighbours = new Neighbours();
@@ -33,7 +36,7 @@ function placeOf(log: string[], refusals: MultiError[]): { place: ZooKeeperPlace
   const queue = {
     path: FOLDER,
     read: () => expect.unreachable(),
-    viewIn: () => expect.unreachable(),
+    viewSoon: () => expect.unreachable(),
     left: () => {},
   };
   const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
@@ -114,6 +117,38 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     ]);
   });
 
+  test.each([
+    [
+      'is too long to be sent',
+      new RangeError('multi: a request of 1160000 bytes; a server accepts at most 1048575'),
+    ],
+    ['is refused for whatever reason', new ServerError(errorCodes['throttled-op'], 'multi')],
+  ])('goes by a plain delete where the transaction %s', async (_what, refusal) => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, [refusal]);
+    follow(neighbours, log);
+    await place.leave({ released: true });
+    expect(log).toEqual([
+      'told released',
+      `check ${NEXT}, delete ${FOLDER}/${OWN}`,
+      `plain delete ${FOLDER}/${OWN}`,
+      SETTLED,
+    ]);
+    await place.leave(); // It is known to be done, not to have failed.
+  });
+
+  test('checks at most 128 of its successors in one transaction, and goes by the last', async () => {
+    const log: string[] = [];
+    const { place, neighbours } = placeOf(log, []);
+    const heirs = Array.from({ length: 129 }, (_, index) => heir(`${index}`));
+    follow(neighbours, log, () => heirs);
+    await place.leave({ released: true });
+    const [, first, last] = log;
+    expect(first!.split(', ')).toHaveLength(128);
+    expect(first).not.toContain('delete');
+    expect(last).toBe(`check ${FOLDER}/128, delete ${FOLDER}/${OWN}`);
+  });
+
   test('passes the baton where nobody of its process is behind it', async () => {
     const log: string[] = [];
     await placeOf(log, []).place.leave({ baton: true });
@@ -141,7 +176,7 @@ test('a place whose hold awaits a reconnection notices that its node was removed
     },
   } as unknown as ZooKeeper;
   const store = { zk, clock: systemClock, random: systemRandom, neighbours: new Neighbours() };
-  const queue = { path: FOLDER, read: vi.fn(), viewIn: vi.fn(), left: () => {} };
+  const queue = { path: FOLDER, read: vi.fn(), viewSoon: vi.fn(), left: () => {} };
   const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
   const place = new ZooKeeperPlace(store as unknown as QueueStore, facts);
   const evicted = vi.fn();

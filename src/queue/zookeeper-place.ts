@@ -40,6 +40,9 @@ export const REVOKE_MARK = '__REVOKE__';
 /** A wait for a neighbour that lasts this long is watched over by the server too; a shorter one pays nothing for it. */
 const LASTING_MS = 1_000;
 
+/** So many successors are checked by one transaction: with the longest paths there are it stays below 512 KiB. */
+const CHECKS_MAX = 128;
+
 interface PlaceFacts {
   readonly queue: SessionQueue;
   readonly entry: QueueEntry;
@@ -57,7 +60,8 @@ interface PlaceFacts {
 interface SessionQueue {
   readonly path: string;
   read(names: readonly string[], session: Session): QueueView | Promise<QueueView>;
-  viewIn(session: Session): Promise<QueueView>;
+  /** One look for all who ask for it in this tick, behind all that the session sends in it. Fails without a folder. */
+  viewSoon(session: Session): Promise<QueueView>;
   /** The entry was removed by its owner, for certain, and no other of the owner's stands at its spot. */
   left(entry: QueueEntry): void;
 }
@@ -119,7 +123,7 @@ export class ZooKeeperPlace implements Place {
   }
 
   view(): Promise<QueueView> {
-    return untilAnswered(() => this.#facts.queue.viewIn(this.#facts.session));
+    return untilAnswered(() => this.#facts.queue.viewSoon(this.#facts.session)).catch(emptyIfMissing);
   }
 
   attend(events: PlaceEvents): void {
@@ -398,7 +402,9 @@ export class ZooKeeperPlace implements Place {
 
   async #handOn(followers: readonly Follower[]): Promise<void> {
     try {
-      if (!(await this.#passOn(followers))) await this.#delete();
+      // Whatever kept it from being handed on, the node must go: a release that is lost blocks everyone behind it.
+      const isGone = await this.#passOn(followers).catch(() => false);
+      if (!isGone) await this.#delete();
     } finally {
       this.#succession?.settle();
     }
@@ -439,24 +445,31 @@ export class ZooKeeperPlace implements Place {
    * before this one goes. If it is not, that one is told so first, and no other can have been granted. Those who have
    * let go in between need no check: they held while this node was there. False if it could not be done this way;
    * nothing has happened then.
+   *
+   * More of them than fit into one transaction are checked by others before it: one that is removed after its check is
+   * removed as any holder is, and hears it from its own watch.
    */
   async #passOn(followers: readonly Follower[]): Promise<boolean> {
     const isHeard = followers.length > 0 && hasOneFollower(this.entry.role);
     const baton = isHeard ? [] : this.#makeBaton();
-    const missing = new Set<Follower>();
+    const settled = new Set<Follower>();
     let holders: readonly Follower[] = [];
+    let isLast = false;
     const operations = () => {
-      holders = remainingOf(followers).filter((follower) => !missing.has(follower));
+      const unchecked = remainingOf(followers).filter((follower) => !settled.has(follower));
+      isLast = unchecked.length <= CHECKS_MAX;
+      holders = unchecked.slice(0, CHECKS_MAX);
       // By their names: they are in the same folder, and their clients may have other chroots.
-      const paths = holders.map(({ name }) => `${this.#facts.queue.path}/${name}`);
-      return [...paths.map((path) => ops.check(path)), ...baton, ops.delete(this.path)];
+      const checks = holders.map(({ name }) => ops.check(`${this.#facts.queue.path}/${name}`));
+      return isLast ? [...checks, ...baton, ops.delete(this.path)] : checks;
     };
     let done = false;
     await untilSettled(this.#bounds, async () => {
       while (!done) {
         try {
           await this.#writes.multi(operations);
-          done = true;
+          if (isLast) done = true;
+          else for (const holder of holders) settled.add(holder);
         } catch (error) {
           if (!(error instanceof MultiError)) throw error;
           const isGone = error.condition === 'no-node';
@@ -469,7 +482,7 @@ export class ZooKeeperPlace implements Place {
             return;
           }
           if (isGone) holder.evict();
-          missing.add(holder);
+          settled.add(holder);
         }
       }
     });

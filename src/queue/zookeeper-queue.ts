@@ -73,9 +73,7 @@ export class ZooKeeperQueue implements LockQueue {
     const view = new Promise<QueueView>((resolve, reject) => {
       gatheredWritesOf(this.#store, session).afterwards(() => {
         if (this.#viewSoon?.view === view) this.#viewSoon = undefined;
-        this.#store.zk
-          .children(this.path, { session })
-          .then((names) => resolve(this.read(names, session)), reject);
+        this.look(session).then(resolve, reject); // Also where it is refused before it is sent.
       });
     });
     view.catch(ignore); // Of no interest if there is no entry.
