@@ -1,7 +1,8 @@
 import type { ContenderInfo, LockInfo } from '../locks/inspection.ts';
 import { sessionText } from './lock-json.ts';
-import { ownerText } from './owner-text.ts';
+import { ownerText, whyText } from './owner-text.ts';
 import { ageText } from './terminal/age-text.ts';
+import { placeText } from './terminal/fitted-line.ts';
 import type { Column } from './terminal/table.ts';
 
 /** Locks, one a line: what `ls` and `top` show. */
@@ -24,7 +25,7 @@ export function lockColumns(wallMs: number): Column<LockInfo>[] {
     {
       title: 'WHY',
       shrinks: true,
-      text: ({ holders, problem }) => problem?.message ?? holders[0]?.owner.reason ?? '',
+      text: ({ holders: [first], problem }) => problem?.message ?? (first ? whyText(first.owner) : ''),
     },
   ];
 }
@@ -51,7 +52,7 @@ export function contenderColumns(wallMs: number): Column<Placed>[] {
   return [
     {
       title: 'PLACE',
-      text: ({ place }) => (place === 0 ? 'holds' : `waits ${place}`),
+      text: ({ place }) => (place === 0 ? 'holds' : placeText(place)),
       tone: ({ place }) => (place === 0 ? 'good' : 'plain'),
     },
     { title: 'WHO', shrinks: true, text: ({ contender }) => ownerText(contender) },
@@ -65,7 +66,7 @@ export function contenderColumns(wallMs: number): Column<Placed>[] {
       tone: ({ contender: { session, unreadable } }) => (session === 0n && !unreadable ? 'bad' : 'plain'),
     },
     { title: 'ID', text: ({ contender }) => contender.id },
-    { title: 'WHY', shrinks: true, text: ({ contender }) => contender.owner.reason ?? '' },
+    { title: 'WHY', shrinks: true, text: ({ contender }) => whyText(contender.owner) },
   ];
 }
 

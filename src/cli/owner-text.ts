@@ -2,6 +2,16 @@ import type { ContenderInfo } from '../locks/inspection.ts';
 import { REVOKE_MARK } from '../queue/zookeeper-place.ts';
 import { sessionText } from './lock-json.ts';
 
+/** The program: of `holdfast run` the command that it runs, which is what people know it by. */
+export function programOf({ app, labels }: ContenderInfo['owner']): string | undefined {
+  return (app === 'holdfast' && labels?.['command']) || app;
+}
+
+/** Why it holds or waits: the reason given, or what `holdfast run` runs. Of a command line only the program's name. */
+export function whyText({ app, reason, labels }: ContenderInfo['owner']): string {
+  return reason ?? (app === 'holdfast' ? (labels?.['command'] ?? '') : '');
+}
+
 /** Who that is, in one line: `billing@web-3:4711`, or what else the node says, or at least its session. */
 export function ownerText({
   owner,
@@ -9,7 +19,8 @@ export function ownerText({
   unreadable,
 }: Pick<ContenderInfo, 'owner' | 'session' | 'unreadable'>): string {
   if (unreadable) return session === 0n ? 'not readable' : `session ${sessionText(session)}, not readable`;
-  const { app, host, pid, text } = owner;
+  const { host, pid, text } = owner;
+  const app = programOf(owner);
   if (app !== undefined || host !== undefined) {
     const place = [host, pid].filter((part) => part !== undefined).join(':');
     return [app, place].filter((part) => part !== undefined && part !== '').join('@');

@@ -213,7 +213,7 @@ describe('holdfast inspect', () => {
       'member-123: mutex, held by 1, 1 waiting',
       'PLACE  WHO  ROLE  JOINED  TOKEN  SESSION  ID  WHY',
       'holds  billing@<host>  exclusive  <age>  <token>  <session>  _c_<uuid>-lock-0000000000  charge',
-      'waits 1  会員@<host>  exclusive  <age>  <token>  <session>  _c_<uuid>-lock-0000000001',
+      '1st in line  会員@<host>  exclusive  <age>  <token>  <session>  _c_<uuid>-lock-0000000001',
       '',
     ]);
   });

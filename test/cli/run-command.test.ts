@@ -180,7 +180,7 @@ describe('the lock', () => {
     await using run = scene.run(['lines', 'true']);
     await run.says('\n', 'stderr');
     expect(run.stderr).toMatch(
-      /^holdfast: waiting for lines: number 2 in line, held by cat \(on .*, process \d+\): the night\\x1b\[2J shift since \d\d:\d\d:\d\d\n$/,
+      /^holdfast: waiting for lines: 1st in line, held by cat@.*:\d+ since \d\d:\d\d:\d\d: the night\\x1b\[2J shift\n$/,
     );
     holder.child.stdin!.end();
     expect((await run.ended).stderr).toMatch(/\nholdfast: lines granted after \d+\.\d s\n$/);

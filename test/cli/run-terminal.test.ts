@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FaultProxy } from '../../src/testing.ts';
 import { COMMAND } from './command-process.ts';
 import { isAnyAlive, RunScene } from './run-scene.ts';
 
@@ -39,9 +40,10 @@ describe('on a terminal', () => {
     const running = onTerminal(
       ['line', 'echo', 'ran'],
       [
-        ['see', 'waiting for line: number 2 in line, held by '],
-        ['see', ': month end since '],
-        ['see', '\r\u001b[Kwaiting for line: '], // A second later.
+        ['see', 'waiting for line: 1st in line, held by '],
+        ['see', ': month end, waited '],
+        ['type', 'typed ahead'],
+        ['see', '\u001b[A\r\u001b[Kwaiting for line: '], // A second later.
         ['see', 'ran'],
       ],
     );
@@ -50,9 +52,13 @@ describe('on a terminal', () => {
     await lease.release();
     const { shown, missing, code } = await running;
     expect({ missing, code }).toEqual({ missing: null, code: 0 });
-    // Whatever was shown before the grant stood on one line, which was then cleared.
-    expect(shown.slice(0, shown.indexOf('holdfast: line granted'))).not.toContain('\n');
-    expect(shown.split('\r\u001b[K').at(-1)).toMatch(/^holdfast: line granted after [\d.]+ s\r\nran\r\n$/);
+    // Each line that was shown was written over by the next, and the last was cleared, with what was typed below it.
+    const [first, ...others] = shown.slice(0, shown.indexOf('holdfast: line granted')).split('\r\u001b[K');
+    expect(first).toBe('');
+    expect(others.pop()).toBe('\u001b[J');
+    const shownLine = /^waiting for line: .*, waited [\d.]+ s\r\n(typed ahead)?<up>$/;
+    for (const line of others) expect(line.replaceAll('\u001b[A', '<up>')).toMatch(shownLine);
+    expect(shown.split('\u001b[J').at(-1)).toMatch(/^holdfast: line granted after [\d.]+ s\r\nran\r\n$/);
   });
 
   test('the line is no longer than the terminal is wide', async () => {
@@ -65,7 +71,36 @@ describe('on a terminal', () => {
     const { shown, missing } = await onTerminal(['narrow', 'true'], steps, 40);
     expect(missing).toBeNull();
     const [, ...lines] = shown.split('\r\u001b[K');
-    expect(Math.max(...lines.map((line) => line.replace('^C', '').length))).toBe(39);
+    const waiting = lines.filter((line) => line.startsWith('waiting')).map((line) => line.split('\r\n')[0]!);
+    for (const line of waiting) {
+      expect(line.length).toBeLessThanOrEqual(39);
+      expect(line).toMatch(/^waiting for narrow: 1st in line, held?.*…/);
+    }
+    expect(waiting.length).toBeGreaterThan(1);
+  });
+
+  test('says so when no server answers, and goes on counting', async () => {
+    await using lease = await scene.onlooker.mutex('cut').acquire();
+    const proxy = await FaultProxy.start({ target: scene.server });
+    try {
+      const running = onTerminal(
+        ['--servers', proxy.connectString, 'cut', 'true'],
+        [
+          ['see', 'waiting for cut: 1st in line'],
+          ['see', 'waiting for cut: no server answers, was 1st in line'],
+          ['see', 'waiting for cut: no server answers, was 1st in line'],
+          ['type', '\u0003'],
+        ],
+      );
+      await scene.counts('cut', 'queue', 1);
+      await new Promise((resolve) => setTimeout(resolve, 1_000)); // So that it is shown first.
+      proxy.refuse();
+      proxy.resetAll();
+      expect((await running).missing).toBeNull();
+    } finally {
+      await proxy[Symbol.asyncDispose]();
+      await lease.release();
+    }
   });
 
   test('the command reads what is typed, and control-C reaches it, once', async () => {

@@ -2,10 +2,14 @@ import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { jsonLine } from '../json.ts';
 import { failureText } from '../report-failure.ts';
+import { fittedLine, type LinePart } from '../terminal/fitted-line.ts';
 import { oneLine } from '../terminal/visible-text.ts';
 
 const STDERR_FD = 2;
 const COLUMNS = 80;
+const ABOVE = '\u001b[A';
+const START = '\r\u001b[K';
+const CLEAR_BELOW = '\u001b[J';
 
 /** One thing that a run tells: for programs as it is, for people as `text`. */
 export interface Word {
@@ -49,15 +53,16 @@ export class Words {
     put(failureText(error, { json: this.#json, debug }));
   }
 
-  /** Replaces the line that is shown on a terminal. */
-  showLine(text: string): void {
+  /** Replaces the line that is shown on a terminal. The cursor waits below it: what is typed does not continue it. */
+  showLine(parts: readonly LinePart[]): void {
     if (!this.isTerminal) return;
+    const line = fittedLine(parts, (process.stderr.columns || COLUMNS) - 1);
+    put(`${this.#lineShown ? ABOVE : ''}${START}${line}\n`);
     this.#lineShown = true;
-    put(`\r\u001b[K${text.slice(0, (process.stderr.columns || COLUMNS) - 1)}`);
   }
 
   clearLine(): void {
-    if (this.#lineShown) put('\r\u001b[K');
+    if (this.#lineShown) put(`${ABOVE}${START}${CLEAR_BELOW}`);
     this.#lineShown = false;
   }
 }
