@@ -2,6 +2,7 @@ import type { Console } from './console.ts';
 import { jsonLine } from './json.ts';
 import { paintFor } from './terminal/paint.ts';
 import { type Column, tableLines } from './terminal/table.ts';
+import { wrapped } from './terminal/wrapped.ts';
 
 /** One JSON value on a line of its own. */
 export function printJson({ stdout }: Pick<Console, 'stdout'>, value: unknown): void {
@@ -20,4 +21,9 @@ export function printTable<Row>(
 ): void {
   const width = stdout.isTTY ? stdout.columns || undefined : undefined;
   printLines({ stdout }, tableLines(columns, rows, { width, paint: paintFor(stdout, env) }));
+}
+
+/** A line of text as lines no wider than the terminal, broken between words, the later ones indented; whole elsewhere. */
+export function wrappedLine({ stdout }: Pick<Console, 'stdout'>, line: string): string[] {
+  return stdout.isTTY ? wrapped(line, stdout.columns || 80) : [line];
 }

@@ -78,6 +78,81 @@ describe('holdfast history', () => {
   );
 });
 
+describe('holdfast history --follow', () => {
+  onEveryLockBackend(
+    'tells who asked for a lock and who took it, why, and that it was asked for without a reason',
+    async (workspace) => {
+      const holdfast = await workspace.holdfast({ app: 'billing' });
+      const args = ['history', 'a', '--follow', ...serversOf(workspace)];
+      await using people = new CommandProcess(args);
+      await using programs = new CommandProcess([...args, '--json']);
+      const lease = await holdfast.mutex('a').acquire();
+      await Promise.all([people.untilSaid(/ holds /), programs.untilSaid(/"holds"/)]);
+      await holdfast.revoke('a', { reason: 'deploying\u202e', by: 'ops' });
+      await people.untilSaid(/ asked {5}billing@\S+, by ops: deploying\\u\{202e\}\n/);
+      await programs.untilSaid(/"asked"/);
+      const [holder] = (await holdfast.inspect('a')).holders;
+      await holdfast.forceRelease('a', { holder: holder!.id, reason: 'hung', by: 'boss' });
+      await people.untilSaid(/ taken {5}from billing@\S+, by boss: hung\n.* let go {4}billing@/);
+      await lease.release();
+      const second = await holdfast.mutex('a').acquire();
+      await people.untilSaid(/(holds (?:.|\n)*){2}/);
+      await holdfast.revoke('a');
+      await people.untilSaid(/ asked {5}billing@\S+, without a reason\n/);
+      await second.release();
+      expect(
+        programs.stdout
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line).event)
+          .slice(0, 4),
+      ).toEqual(['holds', 'asked', 'released', 'ended']);
+    },
+  );
+
+  onEveryLockBackend(
+    'goes on over an outage that is longer than any patience, and draws the gap',
+    async (workspace) => {
+      const { holdfast, proxy } = await workspace.faulty();
+      const lease = await (await workspace.holdfast()).mutex('a').acquire();
+      const args = [
+        '--json',
+        '--session-timeout',
+        '4s',
+        '--servers',
+        `${proxy.connectString}${workspace.root}`,
+      ];
+      await using following = new CommandProcess(['history', 'a', '--follow', ...args]);
+      await following.untilSaid(/"holds"/);
+      proxy.refuse();
+      proxy.resetAll();
+      await following.untilSaid(/"gap"/);
+      // Longer than the 15 s for which a connection is waited for by default.
+      await new Promise((resolve) => setTimeout(resolve, 16_000));
+      expect(following.exitCode).toBeUndefined();
+      await lease.release();
+      proxy.heal();
+      await following.untilSaid(/"back"(?:.|\n)*"ended"/);
+      following.kill('SIGINT');
+      expect(await following.exited()).toBe(0);
+      const events = following.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      expect(events).toMatchObject([
+        { event: 'holds' },
+        { event: 'gap', lock: 'a' },
+        { event: 'back', gapMs: expect.any(Number) },
+        { event: 'ended' },
+      ]);
+      expect(events[2].gapMs).toBeGreaterThan(15_000);
+      await holdfast.close();
+    },
+    ['embedded server'],
+    60_000,
+  );
+});
+
 describe('holdfast elect', () => {
   onEveryLockBackend(
     'runs the command while leading, as the candidate that was named',

@@ -141,6 +141,26 @@ print(os.write(2, b'y' * 500_000))`;
   });
 });
 
+describe('the owner of the command', () => {
+  test('reads who asks for the lock and why, if that was said', async () => {
+    await using run = scene.run(['wanted', '--', 'sh', '-c', 'echo up; exec sleep 60']);
+    await run.says('up');
+    expect(await scene.onlooker.revoke('wanted', { reason: 'deploying\u202e', by: 'ops@desk' })).toBe(1);
+    const { code, stderr } = await run.ended;
+    expect({ code, stderr }).toEqual({
+      code: 203,
+      stderr:
+        'holdfast: wanted: asked to let go; ending the command\nholdfast: wanted: asked for by ops@desk: deploying\\u{202e}\n',
+    });
+    await using plain = scene.run(['--json', 'unexplained', '--', 'sh', '-c', 'echo up; exec sleep 60']);
+    await plain.says('up');
+    await scene.onlooker.revoke('unexplained');
+    const ended = await plain.ended;
+    expect(ended.code).toBe(203);
+    expect(ended.stderr).not.toContain('"asked"');
+  });
+});
+
 describe('the lock', () => {
   test('is held by one at a time, and free afterwards', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-run-'));

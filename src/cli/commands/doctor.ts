@@ -5,7 +5,7 @@ import { examine } from '../doctor/examination.ts';
 import { type Finding, type Verdict, worstOf } from '../doctor/finding.ts';
 import { EXIT } from '../exit-codes.ts';
 import { withJson } from '../json.ts';
-import { printJson, printLines } from '../print.ts';
+import { printJson, printLines, wrappedLine } from '../print.ts';
 import { type Paint, paintFor, type Tone } from '../terminal/paint.ts';
 import { withProgress } from '../terminal/progress.ts';
 import { visibleText } from '../terminal/visible-text.ts';
@@ -50,7 +50,9 @@ Exit code: 0, 1 if a check failed, 204 if no server answered.`,
       else
         printLines(
           console,
-          findings.flatMap((finding) => linesOf(finding, paintFor(console.stdout, console.env))),
+          findings
+            .flatMap((finding) => linesOf(finding, paintFor(console.stdout, console.env)))
+            .flatMap((line) => wrappedLine(console, line)),
         );
       exitWith(!reached ? EXIT.unreachable : verdict === 'fail' ? EXIT.failed : EXIT.done);
     });

@@ -8,7 +8,7 @@ import { dotText } from '../graph/dot-text.ts';
 import { deadlockLines, waitColumns } from '../graph/graph-lines.ts';
 import { withJson } from '../json.ts';
 import { contenderJson, sessionText } from '../lock-json.ts';
-import { printJson, printLines, printTable } from '../print.ts';
+import { printJson, printLines, printTable, wrappedLine } from '../print.ts';
 import { paintFor } from '../terminal/paint.ts';
 import { visibleText } from '../terminal/visible-text.ts';
 import { withHoldfast } from '../with-holdfast.ts';
@@ -48,7 +48,11 @@ Exit code: 0, or 1 if there is a deadlock.`,
       if (graph.waits.length === 0) return printLines(console, ['Nobody waits.', ...hidden]);
       const wallMs = systemClock.wallMs();
       printTable(console, waitColumns(graph, wallMs), graph.waits);
-      printLines(console, [...deadlockLines(graph, wallMs, paint), ...hidden]);
+      const told = [...deadlockLines(graph, wallMs, paint), ...hidden];
+      printLines(
+        console,
+        told.flatMap((line) => wrappedLine(console, line)),
+      );
     });
 };
 

@@ -7,7 +7,7 @@ import { withJson } from '../json.ts';
 import { parseLockName } from '../lock-argument.ts';
 import { auditJson } from '../lock-json.ts';
 import { ownerText } from '../owner-text.ts';
-import { printJson, printLines } from '../print.ts';
+import { printJson, printLines, wrappedLine } from '../print.ts';
 import { visibleText } from '../terminal/visible-text.ts';
 import { withHoldfast } from '../with-holdfast.ts';
 
@@ -46,6 +46,7 @@ the same transaction; \`holdfast history\` shows it. Exit code 1, and nothing do
         }
       });
       if (options.json) return printJson(console, auditJson(record));
-      printLines(console, [visibleText(`${name}: taken from ${ownerText(record)} (${id})`)]);
+      const line = visibleText(`${name}: taken from ${ownerText(record)} (${id})`);
+      printLines(console, wrappedLine(console, line));
     });
 };

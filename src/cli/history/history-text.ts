@@ -1,14 +1,28 @@
 import type { AuditRecord } from '../../locks/audit-log.ts';
-import { auditJson, contenderJson } from '../lock-json.ts';
+import { auditJson, contenderJson, sessionText } from '../lock-json.ts';
 import { ownerText } from '../owner-text.ts';
 import { ageText } from '../terminal/age-text.ts';
 import { visibleText } from '../terminal/visible-text.ts';
-import type { HoldEvent } from './hold-tracker.ts';
+import type { FollowEvent } from './hold-watch.ts';
 
 /** What `--json` prints of a hold: one line each. */
-export function holdJson(lock: string, event: HoldEvent): object {
+export function eventJson(lock: string, event: FollowEvent): object {
+  if (event.event === 'record') return recordJson(event.record);
   const at = event.at.toISOString();
   if (event.event === 'gap') return { event: 'gap', lock, at };
+  if (event.event === 'back') return { event: 'back', lock, at, gapMs: Math.round(event.gapMs) };
+  if (event.event === 'asked') {
+    const { id, token, session, owner } = event.holder;
+    return {
+      event: 'asked',
+      lockName: lock,
+      at,
+      holder: id,
+      token: String(token),
+      session: sessionText(session),
+      owner,
+    };
+  }
   const holder = contenderJson(event.holder);
   if (event.event === 'holds') {
     return { event: 'holds', lock, at, fromStart: event.fromStart, waiting: event.waiting, holder };
@@ -27,10 +41,14 @@ export function recordJson(record: AuditRecord): object {
   return { event: action, ...rest };
 }
 
-export function holdLine(event: HoldEvent): string {
+export function eventLine(event: FollowEvent): string {
+  if (event.event === 'record') return recordLine(event.record);
   const at = event.at.toISOString();
-  if (event.event === 'gap') return `${at}  gap       the connection was down: what happened was not seen`;
+  if (event.event === 'gap') return `${at}  gap       no server answers: what happens now is not seen`;
+  if (event.event === 'back')
+    return `${at}  back      after ${ageText(event.gapMs)} in which nothing was seen`;
   const who = ownerText(event.holder);
+  if (event.event === 'asked') return visibleText(`${at}  asked     ${who}, without a reason`);
   const why = event.holder.owner.reason === undefined ? '' : `: ${event.holder.owner.reason}`;
   if (event.event === 'ended') {
     const after = event.heldMs === undefined ? '' : ` after ${ageText(event.heldMs)}`;

@@ -14,9 +14,11 @@ const told = (events: ReturnType<HoldTracker['look']>) =>
   events.map((event) =>
     event.event === 'gap'
       ? 'gap'
-      : event.event === 'holds'
-        ? `${event.holder.id} holds${event.fromStart ? '' : ', unknown since'}`
-        : `${event.holder.id} ended after ${event.heldMs}`,
+      : event.event === 'back'
+        ? `back after ${event.gapMs}`
+        : event.event === 'holds'
+          ? `${event.holder.id} holds${event.fromStart ? '' : ', unknown since'}`
+          : `${event.holder.id} ended after ${event.heldMs}`,
   );
 
 test('a hold is told when it begins and when it ends, with its length', () => {
@@ -37,8 +39,9 @@ test('a gap is told once, and makes what changed in it of unknown length', () =>
   const tracker = new HoldTracker();
   tracker.look(lock(), AT, 0);
   tracker.look(lock(holder('x')), AT, 10);
-  expect([...told(tracker.gap(AT)), ...told(tracker.gap(AT))]).toEqual(['gap']);
+  expect([...told(tracker.gap(AT, 20)), ...told(tracker.gap(AT, 30))]).toEqual(['gap']);
   expect(told(tracker.look(lock(holder('y')), AT, 99))).toEqual([
+    'back after 79',
     'x ended after undefined',
     'y holds, unknown since',
   ]);

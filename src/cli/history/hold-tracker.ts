@@ -17,8 +17,10 @@ export type HoldEvent =
       /** Undefined if its beginning was not seen. */
       readonly heldMs: number | undefined;
     }
-  /** The connection was down: what happened meanwhile was not seen. */
-  | { readonly event: 'gap'; readonly at: Date };
+  /** The connection is down: what happens from now on is not seen. */
+  | { readonly event: 'gap'; readonly at: Date }
+  /** It is back, after that long. */
+  | { readonly event: 'back'; readonly at: Date; readonly gapMs: number };
 
 interface Hold {
   readonly holder: ContenderInfo;
@@ -29,24 +31,32 @@ interface Hold {
 export class HoldTracker {
   readonly #holds = new Map<string, Hold>();
   #looked = false;
-  #gap = false;
+  /** Since when nothing is seen; undefined while something is. */
+  #gapSinceMs: number | undefined;
 
   /** What is seen next may have happened at any time since the last look. */
-  gap(at: Date): HoldEvent[] {
-    if (this.#gap) return [];
-    this.#gap = true;
+  gap(at: Date, nowMs: number): HoldEvent[] {
+    if (this.#gapSinceMs !== undefined) return [];
+    this.#gapSinceMs = nowMs;
     return [{ event: 'gap', at }];
+  }
+
+  /** Those that held at the last look, as they were first seen: a request to let go overwrites what a holder says. */
+  get held(): ContenderInfo[] {
+    return [...this.#holds.values()].map(({ holder }) => holder);
   }
 
   /** One look; `nowMs` is on a clock that is never set. */
   look({ holders, queue }: LockInfo, at: Date, nowMs: number): HoldEvent[] {
-    const events: HoldEvent[] = [];
+    const gapSinceMs = this.#gapSinceMs;
+    const events: HoldEvent[] =
+      gapSinceMs === undefined ? [] : [{ event: 'back', at, gapMs: nowMs - gapSinceMs }];
     const present = new Map(holders.map((holder) => [keyOf(holder), holder]));
-    const known = this.#looked && !this.#gap;
+    const known = this.#looked && gapSinceMs === undefined;
     for (const [key, { holder, sinceMs }] of this.#holds) {
       if (present.has(key)) continue;
       this.#holds.delete(key);
-      const heldMs = sinceMs === undefined || this.#gap ? undefined : nowMs - sinceMs;
+      const heldMs = sinceMs === undefined || gapSinceMs !== undefined ? undefined : nowMs - sinceMs;
       events.push({ event: 'ended', at, holder, heldMs });
     }
     for (const [key, holder] of present) {
@@ -55,7 +65,7 @@ export class HoldTracker {
       events.push({ event: 'holds', at, holder, fromStart: known, waiting: queue.length });
     }
     this.#looked = true;
-    this.#gap = false;
+    this.#gapSinceMs = undefined;
     return events;
   }
 }

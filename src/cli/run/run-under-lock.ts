@@ -37,6 +37,7 @@ import { enterDoor, ReentryDoor } from './tcp-reentry.ts';
 import { Words } from './words.ts';
 
 const CONNECT_MS = 15_000;
+const WHO_ASKS_MS_MAX = 1_000;
 /** How long an ancestor's locks are looked for before the wait begins without knowing. */
 const LOOK_MS_MAX = 2_000;
 /** A lock that cannot be released, because no server is there, goes with its session; it is not waited for. */
@@ -283,6 +284,7 @@ async function hold(
     );
     words.tell({ event: 'started', pid: child.tree.pid });
     let endedWith: ExitCode | undefined;
+    let asking: Promise<void> | undefined;
     const end = (code: ExitCode, forMs: number, why: string) => {
       if (endedWith === undefined)
         words.complain({ event: 'ending', exitCode: code }, `${plan.lockText}: ${why}`);
@@ -296,6 +298,7 @@ async function hold(
     const onAbort = () => {
       if (!(lease.signal.reason instanceof LockRevokedError)) return lost();
       end(EXIT.revoked, graceMs, 'asked to let go; ending the command');
+      asking = connection && tellWhoAsks(connection.holdfast, plan, words);
     };
     lease.signal.addEventListener('abort', onAbort);
     cancels.push(() => lease.signal.removeEventListener('abort', onAbort));
@@ -340,6 +343,7 @@ async function hold(
     // Runs under this hold that have left the group: a hold is released with the last of those that use it.
     inbox.deliverTo(() => door?.expel());
     await door?.close();
+    await asking;
     const code = endedWith ?? exitCode;
     for (const cancel of cancels.splice(0)) cancel();
     guardian.dismiss();
@@ -405,6 +409,25 @@ function watchConnection(
       }
     }),
   ];
+}
+
+/** After the command's end has begun, which does not wait for it: who asked, and why, if that was written down. */
+async function tellWhoAsks(holdfast: Holdfast, { lock, lockText }: RunPlan, words: Words): Promise<void> {
+  const { id } = holdfast.zk.session;
+  const bound = AbortSignal.timeout(WHO_ASKS_MS_MAX);
+  try {
+    const looking = Promise.all(namesOf(lock).map((name) => holdfast.audit(name)));
+    const records = (await orAbort(looking, bound)).flat();
+    const record = records.findLast(({ action, session }) => action === 'asked' && session === id);
+    if (!record) return;
+    const { by, reason } = record;
+    words.complain(
+      { event: 'asked', lock: lockText, by, reason },
+      `${lockText}: asked for by ${by}: ${reason}`,
+    );
+  } catch {
+    // Not answered in time, or not readable: the command ends all the same.
+  }
 }
 
 /** For crontabs on several machines, whose clocks differ: a job of no time at all must not run twice. */
