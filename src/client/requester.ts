@@ -73,9 +73,11 @@ export class Requester {
   ): void {
     const { session } = this.#keeper;
     const giveUp = (reason: unknown) => {
-      const { watch } = request;
-      if (watch && request.stage === 'sent') {
-        // The server will set the watch, so that its answer has to be heard: only then can the watch be removed.
+      if (request.watch && request.stage === 'sent') {
+        // The server will set the watch, so that its answer has to be heard: only then can the watch be removed. An
+        // event may come right behind that answer: the caller's listener must not get it.
+        const watch = { ...request.watch, watcher: () => {} };
+        request.watch = watch;
         request.onLateAnswer = () => this.#removeWatch(session, watch);
       } else {
         driver.input({ kind: 'request-abandoned', request });

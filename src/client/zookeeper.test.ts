@@ -350,7 +350,7 @@ describe('bad input throws before anything is sent', () => {
     connect: () => connect('zk:2181', misspelt),
   };
   /** What takes no options. */
-  const without = ['constructor', 'session', 'on', 'off', 'close', 'unwatch', 'watchSince'];
+  const without = ['constructor', 'session', 'on', 'off', 'close', 'unwatch', 'watchSince', 'serverPath'];
 
   test.each(Object.entries(calls))('an option of %s that does not exist', async (call, make) => {
     await expect((async () => make())()).rejects.toThrow(

@@ -7,8 +7,8 @@ const NO_WATCHES: readonly WatchIntent[] = [];
 export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
   readonly operation: Operation<Q, R>;
   readonly record: Q;
-  /** Registered when the answer says that the server has set it. */
-  readonly watch: WatchIntent | undefined;
+  /** Registered when the answer says that the server has set it. Replaced when its caller gives the request up. */
+  watch: WatchIntent | undefined;
   /** Registered when all requests before this one are answered: what they have missed is told before the answer. */
   readonly watches: readonly WatchIntent[];
   watchedAttempt = 0;

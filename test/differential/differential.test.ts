@@ -24,7 +24,8 @@ describe('the embedded server', () => {
   );
 
   test('differs on purpose in a few points, each for a reason', () => {
-    expect(knownDifferences.length).toBeLessThanOrEqual(10);
+    // Each new difference has to raise this by hand. The eleventh is a session's password, checked before its connection.
+    expect(knownDifferences.length).toBeLessThanOrEqual(11);
     for (const { what, why } of knownDifferences) expect(what).not.toBe(why);
   });
 });
