@@ -500,8 +500,16 @@ export const mutants: readonly Mutant[] = [
     'src/locks/lock-lease.test.ts',
     mutant('a guarded write that is on its way is overtaken by a neighbour of another connection', [
       LEASE,
-      'const byServer = this.#openWriteCount > 0;',
+      'const byServer = this.#grant.openWriteCount > 0;',
       'const byServer = false;',
+    ]),
+  ),
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('a plain write of unknown outcome is overtaken by a neighbour of another connection', [
+      PLACE,
+      'return session.isWriteLeftOpen;',
+      'return false;',
     ]),
   ),
   of(

@@ -73,6 +73,7 @@ export class Requester {
   ): void {
     const { session } = this.#keeper;
     const giveUp = (reason: unknown) => {
+      if (request.stage === 'sent' && request.operation.writes) session.gaveUp(request);
       if (request.watch && request.stage === 'sent') {
         // The server will set the watch, so that its answer has to be heard: only then can the watch be removed. An
         // event may come right behind that answer: the caller's listener must not get it.

@@ -4,6 +4,7 @@ import { runSafely } from '../base/emitter.ts';
 import { type Link, LinkedList } from '../base/linked-list.ts';
 import type { SessionInput } from '../session/session-io.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
+import type { SessionRequest } from '../session/session-request.ts';
 import type { SessionState } from '../session/session-state.ts';
 import { abortSafely, type SessionDriver } from './session-driver.ts';
 
@@ -23,6 +24,8 @@ export class Session {
   readonly #holds = new LinkedList<Hold>();
   /** How many connections it has had: what was learnt of a server is true of one of them. @internal */
   connectionCount = 0;
+  /** The last write, in the order of sending, whose caller gave it up, and the connection it was sent on. */
+  #givenUp: { readonly request: SessionRequest; readonly connection: number } | undefined;
 
   /** @internal */
   constructor(driver: SessionDriver, clock: Clock, onListenerError: (error: unknown) => void) {
@@ -84,6 +87,18 @@ export class Session {
    */
   flush(): void {
     this.#driver.flush();
+  }
+
+  /** The caller of a write that has been sent waits for its answer no more. @internal */
+  gaveUp(request: SessionRequest): void {
+    const last = this.isWriteLeftOpen ? this.#givenUp!.request : undefined;
+    if (last && ((request.xid - last.xid) | 0) < 0) return;
+    this.#givenUp = { request, connection: this.connectionCount };
+  }
+
+  /** Whether a write that was given up may still be on its way on this connection. Answers come in order. @internal */
+  get isWriteLeftOpen(): boolean {
+    return this.#givenUp?.request.stage === 'sent' && this.#givenUp.connection === this.connectionCount;
   }
 
   /** @internal */

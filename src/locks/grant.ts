@@ -14,6 +14,11 @@ export interface Grant {
   readonly bound: { readonly session?: Session };
   /** Whether anyone else has been seen in the queue, by this contender or by the one before it. */
   contended: boolean;
+  /**
+   * Guarded writes of which it is not known that they have happened or will not, of all who have held by this grant: each
+   * may still be on its way to the server. While there are any, the grant is let go of by the server.
+   */
+  openWriteCount: number;
   /** The node is watched already: there is no need to begin with it. */
   readonly watched?: boolean;
   attend(events: PlaceEvents): void;
@@ -42,6 +47,7 @@ export class PlaceGrant implements Grant {
   readonly hold: HoldOnPlace;
   readonly place: Place;
   contended: boolean;
+  openWriteCount = 0;
 
   constructor(place: Place, hold: HoldOnPlace, contended: boolean) {
     this.token = place.token;
@@ -88,6 +94,7 @@ export function grantOfAll(places: readonly Place[], hold: HoldOnPlace, contende
     paths: places.map(({ path }) => path),
     bound: first!.bound,
     contended,
+    openWriteCount: 0,
     attend: (events) => {
       for (const place of places) place.attend(events);
     },

@@ -18,6 +18,7 @@ function leaseToWatch({ remainingMs = 1_000 } = {}) {
     paths: ['/locks/m/1'],
     bound: {},
     contended: true,
+    openWriteCount: 0,
     watched: true,
     attend: () => {},
     watchSelf: async () => false,

@@ -51,8 +51,6 @@ export class Holding implements PlaceEvents, LastingHold {
   #message: HoldMessage | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #leaseCount = 0;
-  /** Guarded writes of which it is not known that they have happened or will not: they may be on their way yet. */
-  #openWriteCount = 0;
   #contended: boolean;
   #controller: AbortController | undefined;
   /** Why the signal has fired: lost or revoked. */
@@ -126,13 +124,13 @@ export class Holding implements PlaceEvents, LastingHold {
   async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
     this.assertHeld();
     const checks = this.#grant.paths.map((path) => ops.check(path));
-    this.#openWriteCount++;
+    this.#grant.openWriteCount++;
     try {
       const results = await this.#context.zk.multi([...checks, ...writes], this.#grant.bound);
-      this.#openWriteCount--;
+      this.#grant.openWriteCount--;
       return results.slice(checks.length) as MultiResults<Ops>;
     } catch (error) {
-      if (!isOfUnknownOutcome(error)) this.#openWriteCount--;
+      if (!isOfUnknownOutcome(error)) this.#grant.openWriteCount--;
       if (!(error instanceof MultiError)) throw error;
       if (error.index < checks.length) {
         throw new LockLostError(this.lockName, 'its node is gone; nothing was written', { cause: error });
@@ -172,7 +170,7 @@ export class Holding implements PlaceEvents, LastingHold {
       const announce = released && this.#context.lockDelayMs > 0;
       const baton = released && (this.#contended || announce);
       // On another connection the next holder's writes would overtake those.
-      const byServer = this.#openWriteCount > 0;
+      const byServer = this.#grant.openWriteCount > 0;
       this.#left = this.#grant.leave({ released, baton, announce, byServer });
       if (this.#events.isHeard('lockReleased') || isHeard('release')) {
         const heldMs = this.#context.clock.nowMs() - this.grantedAtMs;

@@ -41,6 +41,7 @@ class GrantedLock extends Lock {
       paths: ['/locks/x/1'],
       bound: {},
       contended: false,
+      openWriteCount: 0,
       attend: (events) => void (this.removed && events.evicted()),
       watchSelf: async () => false,
       leave: async () => void this.left.push(token),

@@ -166,8 +166,10 @@ export class SharedPlace {
     this.#cancelIdle?.();
     this.#stopListening();
     this.#grant.hold.release();
+    // A guarded write of any section: on another connection the next holder's writes would overtake it.
+    const byServer = this.#grant.openWriteCount > 0;
     const options = held
-      ? { released: true, baton: baton || crowded || announce, announce }
+      ? { released: true, baton: baton || crowded || announce, announce, byServer }
       : { baton: false };
     return this.#grant.leave(options);
   }
@@ -257,6 +259,13 @@ class Section implements Grant, HoldOnPlace {
   }
   get bound(): Grant['bound'] {
     return this.#grant.bound;
+  }
+  /** The place's: what one section has not heard of yet is still open when a later one leaves. */
+  get openWriteCount(): number {
+    return this.#grant.openWriteCount;
+  }
+  set openWriteCount(count: number) {
+    this.#grant.openWriteCount = count;
   }
   /** Itself, as what keeps the promise. */
   get hold(): HoldOnPlace {

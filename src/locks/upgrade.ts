@@ -127,6 +127,7 @@ export function grantOfUpgrade(grant: Grant, standing: LockLease): Grant {
     bound: grant.bound,
     ...(grant.place && { place: grant.place }),
     contended: false,
+    openWriteCount: 0,
     attend: (events) => grant.attend(events),
     watchSelf: () => grant.watchSelf(),
     token: standing.token,

@@ -17,7 +17,11 @@ const NEXT = `${FOLDER}/${NEXT_NAME}`;
 const CHROOT = '/app';
 
 /** A place of which everything that is asked for, and everyone who is told, is written down. */
-function placeOf(log: string[], refusals: Error[]): { place: ZooKeeperPlace; neighbours: Neighbours } {
+function placeOf(
+  log: string[],
+  refusals: Error[],
+  sessionFacts: Partial<Record<keyof Session, unknown>> = {},
+): { place: ZooKeeperPlace; neighbours: Neighbours; session: Session } {
   const zk = {
     serverPath: (path: string) => `${CHROOT}${path}`,
     async multi(operations: readonly { readonly wire: { op: string; request: { path: string } } }[]) {
@@ -30,7 +34,13 @@ function placeOf(log: string[], refusals: Error[]): { place: ZooKeeperPlace; nei
       log.push(`plain delete ${path}`);
     },
   } as unknown as ZooKeeper;
-  const session = { lost: new AbortController().signal } as Session;
+  const session = {
+    lost: new AbortController().signal,
+    state: 'connected',
+    connectionCount: 1,
+    isWriteLeftOpen: false,
+    ...sessionFacts,
+  } as unknown as Session;
   const neighbours = new Neighbours();
   const store = { zk, clock: systemClock, random: systemRandom, neighbours, batonFolder: '/batons' };
   const queue = {
@@ -40,7 +50,7 @@ function placeOf(log: string[], refusals: Error[]): { place: ZooKeeperPlace; nei
     left: () => {},
   };
   const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
-  return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours };
+  return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours, session };
 }
 
 describe('a place that is let go of, with a neighbour behind it', () => {
@@ -70,6 +80,20 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     follow(neighbours, log);
     await place.leave({ released: true });
     expect(log).toEqual(['told released', `check ${NEXT}, delete ${FOLDER}/${OWN}`, SETTLED]);
+  });
+
+  test.each<readonly [string, Partial<Record<keyof Session, unknown>>, (session: Session) => void]>([
+    ['the connection is lost', { state: 'suspended' }, () => {}],
+    ['it is on another connection than it was', {}, (session) => void session.connectionCount++],
+    ['a write was given up that may be done yet', { isWriteLeftOpen: true }, () => {}],
+  ])('goes by the server alone where %s', async (_when, facts, happen) => {
+    const log: string[] = [];
+    const { place, neighbours, session } = placeOf(log, [], facts);
+    follow(neighbours, log);
+    happen(session);
+    await place.leave({ released: true });
+    expect(log[0]).toBe('told gone');
+    expect(log.slice(1)).toEqual([`plain delete ${FOLDER}/${OWN}`]);
   });
 
   test('goes if the node of whoever holds by then is there', async () => {

@@ -101,12 +101,15 @@ export class ZooKeeperPlace implements Place {
   #changedUnseen = false;
   /** Set while waiting, so that the heartbeat is one the leader confirms and a baton can be a grant by itself. */
   #hold: HoldOnPlace | undefined;
+  /** Which of its session's connections it was taken on, or held on since. */
+  #connection: number;
 
   constructor(store: QueueStore, facts: PlaceFacts) {
     this.#store = store;
     this.#facts = facts;
     this.entry = facts.entry;
     this.token = facts.token;
+    this.#connection = facts.session.connectionCount;
     this.path = `${facts.queue.path}/${facts.entry.name}`;
     this.#serverPath = store.zk.serverPath(this.path);
     if (!facts.nameIsShared) store.neighbours.arrive(this.#serverPath, facts.session);
@@ -360,7 +363,10 @@ export class ZooKeeperPlace implements Place {
     this.lost.throwIfAborted();
     const hold = this.#hold ?? session.hold();
     this.#hold = undefined;
-    if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;
+    if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) {
+      this.#connection = session.connectionCount;
+      return hold;
+    }
     hold.release();
     return undefined;
   }
@@ -393,11 +399,23 @@ export class ZooKeeperPlace implements Place {
 
   #depart({ released, baton, byServer }: Required<LeaveOptions>): Promise<void> {
     const isFree = released && !this.#accompanied && !this.lost.aborted;
-    const told = this.#leaveNeighbours(isFree && !byServer);
-    const followers = byServer ? [] : told;
+    const tells = isFree && !byServer && !this.#mayHaveWritesOnTheWay;
+    const told = this.#leaveNeighbours(tells);
+    const followers = tells ? told : [];
     if (this.lost.aborted) return Promise.resolve();
     if (!isFree || !(baton || followers.length > 0)) return this.#delete();
     return this.#handOn(followers);
+  }
+
+  /**
+   * Whether something that the holder has sent, and has been told to be of unknown outcome, may yet be done: what an
+   * ended connection has left at its server, until the session is at another one, and what was given up. A release by the
+   * server comes behind it, or keeps it from being done.
+   */
+  get #mayHaveWritesOnTheWay(): boolean {
+    const { session } = this.#facts;
+    if (session.state !== 'connected' || session.connectionCount !== this.#connection) return true;
+    return session.isWriteLeftOpen;
   }
 
   async #handOn(followers: readonly Follower[]): Promise<void> {
