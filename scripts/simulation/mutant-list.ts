@@ -504,14 +504,38 @@ export const mutants: readonly Mutant[] = [
       'const byServer = false;',
     ]),
   ),
+  {
+    ...mutant('a guarded write of a task that shares its node is overtaken by a neighbour', [
+      SHARED_PLACE,
+      'const byServer = this.#grant.openWriteCount > 0;',
+      'const byServer = false;',
+    ]),
+    plan: { workload: 'hand-off', faults: ['delay'] },
+  },
   killed(
     'src/queue/zookeeper-place.test.ts',
-    mutant('a plain write of unknown outcome is overtaken by a neighbour of another connection', [
+    mutant('a plain write that a lost connection left behind is done behind those of the next holder', [
+      PLACE,
+      "if (session.state !== 'connected' || session.connectionCount !== this.#connection) return true;",
+      '',
+    ]),
+  ),
+  killed(
+    'src/queue/zookeeper-place.test.ts',
+    mutant('a plain write that was given up is done behind those of the next holder', [
       PLACE,
       'return session.isWriteLeftOpen;',
       'return false;',
     ]),
   ),
+  {
+    ...mutant('a successor of another session is granted a lock before its server has caught up', [
+      CATCH_UP,
+      'if (session === this.#session || this.#isStandalone) return undefined;',
+      'return undefined;',
+    ]),
+    plan: { workload: 'mutex', faults: ['lag'] },
+  },
   of(
     'read-write',
     mutant(

@@ -11,6 +11,7 @@ import type {
   Looked,
   Lost,
   Queued,
+  RegisterEvent,
   Released,
   ReleaseStarted,
   Remains,
@@ -78,6 +79,8 @@ export interface RunFacts {
   readonly locks: ReadonlyMap<string, LockFacts>;
   readonly clients: ReadonlyMap<string, Client>;
   readonly writes: readonly Wrote[];
+  /** In the order of time. */
+  readonly registerEvents: readonly RegisterEvent[];
   readonly remains: readonly Remains[];
   /** When everything was well again; undefined if the history says nothing of it. */
   readonly healedAtMs: number | undefined;
@@ -140,6 +143,7 @@ class Gathering {
   readonly #locks = new Map<string, LockFacts>();
   readonly #clients = new Map<string, Client>();
   readonly #writes: Wrote[] = [];
+  readonly #registerEvents: RegisterEvent[] = [];
   readonly #remains: Remains[] = [];
   #healedAtMs: number | undefined;
 
@@ -181,6 +185,13 @@ class Gathering {
       case 'wrote':
         this.#writes.push(event);
         return;
+      case 'register-read':
+      case 'register-write-began':
+      case 'register-write-ended':
+        if (!this.#held(event).asked.locks.includes(event.lock))
+          throw malformed(`${event.attempt} uses the register of ${event.lock}, which it does not hold`);
+        this.#registerEvents.push(event);
+        return;
       case 'stalled':
         this.#client(event.client).stalls.push(event);
         return;
@@ -211,6 +222,7 @@ class Gathering {
       locks: this.#locks,
       clients: this.#clients,
       writes: this.#writes,
+      registerEvents: this.#registerEvents,
       remains: this.#remains,
       healedAtMs: this.#healedAtMs,
     };

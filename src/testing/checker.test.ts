@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { MalformedHistoryError } from './attempts.ts';
 import { checkHistory } from './checker.ts';
 import { goodHistory, type PlannedAttempt } from './good-history.test-data.ts';
-import type { Asked, HistoryEvent, HoldMode, LockRecipe, Wrote } from './history.ts';
+import type { Asked, HistoryEvent, HoldMode, LockRecipe, RegisterWriteEnded, Wrote } from './history.ts';
 import { type Property, tellViolation } from './violation.ts';
 
 const MODE: Readonly<Record<LockRecipe, HoldMode>> = {
@@ -80,6 +80,31 @@ const wrote = (token: number, outcome: Wrote['outcome'], more: Partial<Wrote> = 
   fenced: true,
   ...more,
 });
+const read = (attempt: string, atMs: number, value: string): HistoryEvent => ({
+  ...{ kind: 'register-read', atMs, attempt, lock: 'x', value },
+});
+/** Written under the name of its attempt. */
+const registered = (
+  attempt: string,
+  atMs: number,
+  outcome?: RegisterWriteEnded['outcome'],
+  endedAtMs = atMs + 1,
+): HistoryEvent[] => {
+  const write = { attempt, lock: 'x', value: attempt };
+  const began = { kind: 'register-write-began', atMs, ...write } as const;
+  if (!outcome) return [began];
+  return [began, { kind: 'register-write-ended', atMs: endedAtMs, ...write, outcome }];
+};
+/** Three who hold one after the other: from 10, from 20, from 30. */
+const threeHolds: readonly HistoryEvent[] = [
+  lock('mutex'),
+  ...life('a', 'mutex', { granted: 10, token: 1, releaseStarted: 19 }),
+  ...life('b', 'mutex', { granted: 20, token: 2, releaseStarted: 29 }),
+  ...life('c', 'mutex', { granted: 30, token: 3, releaseStarted: 39 }),
+];
+const removedByHand = (token: number, atMs: number): HistoryEvent => ({
+  ...{ kind: 'removed-by-hand', atMs, lock: 'x', token: BigInt(token) },
+});
 const remains = (czxid: number): HistoryEvent => ({
   kind: 'remains',
   atMs: 900,
@@ -89,7 +114,7 @@ const remains = (czxid: number): HistoryEvent => ({
 type Story = readonly [name: string, history: readonly HistoryEvent[]];
 
 /** Each trips its property and no other. */
-const bad: Readonly<Record<string, readonly [Property, ...Story[]]>> = {
+const otherFaults: Readonly<Record<string, readonly [Property, ...Story[]]>> = {
   'two hold a mutex': [
     'L1',
     [
@@ -509,6 +534,57 @@ const bad: Readonly<Record<string, readonly [Property, ...Story[]]>> = {
   ],
 };
 
+const registerFaults: readonly [Property, ...Story[]] = [
+  'L15',
+  [
+    'is overwritten by one who has not seen it: a lost update',
+    [...threeHolds, read('a', 11, ''), ...registered('a', 12, 'applied'), read('b', 21, '')],
+  ],
+  [
+    'is seen, and then what was before it',
+    [
+      ...[...threeHolds, ...registered('a', 12, 'applied'), read('b', 21, 'a')],
+      ...[...registered('b', 22, 'applied'), read('c', 31, 'a')],
+    ],
+  ],
+  [
+    'is seen though it was refused',
+    [...threeHolds, ...registered('a', 12, 'not-applied'), read('b', 21, 'a')],
+  ],
+  [
+    'was not answered, was not seen, and is done later',
+    [...threeHolds, ...registered('a', 12, 'unknown'), read('b', 21, ''), read('c', 31, 'a')],
+  ],
+  [
+    'was not answered, and is done behind what the next holder wrote',
+    [
+      ...[...threeHolds, ...registered('a', 12, 'unknown'), read('b', 21, '')],
+      ...[...registered('b', 22, 'applied'), read('c', 31, 'a')],
+    ],
+  ],
+  [
+    'is seen by one reader and not by the next',
+    [
+      lock('read-write'),
+      ...life('a', 'read-write', { granted: 10, token: 1, releaseStarted: 19 }),
+      ...life('b', 'read-write', { mode: 'read', granted: 20, token: 2, releaseStarted: 29 }),
+      ...life('c', 'read-write', { mode: 'read', granted: 20.5, token: 3, releaseStarted: 29 }),
+      ...[...registered('a', 12, 'applied'), read('b', 21, 'a'), read('c', 22, '')],
+    ],
+  ],
+  [
+    'is done long after one was put out whose last write was over by then',
+    [
+      ...[...threeHolds, removedByHand(1, 13), ...registered('a', 12, 'applied', 14)],
+      ...[read('b', 21, ''), ...registered('b', 22, 'applied'), read('c', 31, 'a')],
+    ],
+  ],
+];
+const bad: Readonly<Record<string, readonly [Property, ...Story[]]>> = {
+  ...otherFaults,
+  'what a holder wrote': registerFaults,
+};
+
 describe('the checker finds', () => {
   for (const [fault, [property, ...stories]] of Object.entries(bad)) {
     test.each(stories)(`${property}: ${fault} (%s)`, (_name, history) => {
@@ -531,6 +607,7 @@ describe('the checker finds', () => {
       'L12',
       'L13',
       'L14',
+      'L15',
       'L1u',
       'L2',
       'L3',
@@ -547,6 +624,50 @@ describe('the checker finds', () => {
 });
 
 const good: readonly Story[] = [
+  [
+    'holders who see what those before them wrote, or tried to',
+    [
+      ...[...threeHolds, read('a', 11, ''), ...registered('a', 12, 'applied'), read('b', 21, 'a')],
+      ...[...registered('b', 22, 'unknown'), read('c', 31, 'b')],
+    ],
+  ],
+  [
+    'a write of unknown outcome that never happened',
+    [...threeHolds, ...registered('a', 12, 'applied'), ...registered('b', 22, 'unknown'), read('c', 31, 'a')],
+  ],
+  [
+    'a write of one who was killed, which happened',
+    [
+      ...[...threeHolds, ...registered('b', 22), read('c', 31, 'b')],
+      { kind: 'ended', atMs: 25, client: 'b', how: 'killed' },
+    ],
+  ],
+  [
+    'a write whose answer is told when others have seen it and written over it',
+    [
+      ...[...threeHolds, ...registered('a', 12, 'applied', 25), read('b', 21, 'a')],
+      ...[...registered('b', 22, 'applied'), read('c', 31, 'b')],
+    ],
+  ],
+  [
+    'one who was put out by hand and writes beside the next holder',
+    [
+      lock('mutex'),
+      ...life('a', 'mutex', { granted: 10, token: 1, releaseStarted: 30 }),
+      ...life('b', 'mutex', { granted: 20, token: 2, releaseStarted: 29 }),
+      ...life('c', 'mutex', { granted: 30, token: 3, releaseStarted: 39 }),
+      removedByHand(1, 15),
+      ...[read('a', 11, ''), read('b', 21, ''), ...registered('a', 22, 'applied')],
+      ...[...registered('b', 22.5, 'applied', 23.5), read('c', 31, 'a')],
+    ],
+  ],
+  [
+    'one who was put out by hand, and whose write may come at any time',
+    [
+      ...[...threeHolds, removedByHand(1, 13), ...registered('a', 12, 'unknown'), read('b', 21, '')],
+      ...[...registered('b', 22, 'applied'), read('c', 31, 'a')],
+    ],
+  ],
   ['nothing at all', []],
   [
     'a grant at the moment the other lets go',
@@ -817,6 +938,7 @@ describe('the checker', () => {
       writesApplied: 4,
       writesRefused: 1,
       staleApplied: 2,
+      registerReads: 0,
       handOverMs: { count: 1, p50: 4, p99: 4, max: 4 },
     });
   });
@@ -828,6 +950,14 @@ describe('the checker', () => {
     ['an attempt that is asked twice', [lock('mutex'), ...life('a', 'mutex', {}), ...life('a', 'mutex', {})]],
     ['a loss of what was not granted', [lock('mutex'), ...life('a', 'mutex', { lost: 3 })]],
     ['a grant after giving up', [lock('mutex'), ...life('a', 'mutex', { gaveUp: 3, granted: 4 })]],
+    [
+      'a use of what another lock protects',
+      [
+        lock('mutex'),
+        ...life('a', 'mutex', { granted: 3 }),
+        { ...read('a', 4, ''), lock: 'y' } as HistoryEvent,
+      ],
+    ],
     ['a time that is none', [{ kind: 'healed', atMs: Number.NaN }]],
     ['a semaphore without permits', [lock('semaphore', 0)]],
     ['an event of no kind', [{ kind: 'eaten', atMs: 3 } as unknown as HistoryEvent]],
@@ -886,6 +1016,9 @@ function manyAttempts(count: number, kind: 'good' | 'bad'): HistoryEvent[] {
     };
     events.push(...life(`m${index}`, 'mutex', times));
     events.push(...life(`s${index}`, 'semaphore', { ...times, locks: ['s'], releaseStarted: 15 * count }));
+    events.push(read(`m${index}`, granted + 0.3, kind === 'good' && index > 0 ? `m${index - 1}` : ''));
+    events.push(...registered(`m${index}`, granted + 0.4, 'applied', granted + 0.5));
+    if (index % 2 === 1) events.push(removedByHand(1_000_000 + index, granted));
     events.push(stalled('m1', granted + 2, granted + 3));
   }
   return events;

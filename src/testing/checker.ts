@@ -3,6 +3,7 @@ import { checkAttempts } from './check-attempts.ts';
 import { checkExclusion } from './check-exclusion.ts';
 import { checkFences } from './check-fences.ts';
 import { checkOrder } from './check-order.ts';
+import { checkRegisters } from './check-registers.ts';
 import { checkRemains } from './check-remains.ts';
 import type { History, HistoryEvent } from './history.ts';
 import type { CheckOptions, Violation } from './violation.ts';
@@ -21,6 +22,8 @@ export interface HistoryCounts {
   readonly writesRefused: number;
   /** Stale writes that an unfenced resource applied. */
   readonly staleApplied: number;
+  /** How often a holder has read what its lock protects. */
+  readonly registerReads: number;
   /** From letting go to the next grant, where somebody waited for a lock with one holder. */
   readonly handOverMs: {
     readonly count: number;
@@ -59,6 +62,7 @@ export function checkHistory(history: History, options: Partial<CheckOptions> = 
       ...checkOrder(name, lock),
     ]),
     ...checkAttempts(facts, { latenessMs, settleMsMax }),
+    ...checkRegisters(facts),
     ...checkRemains(facts),
     ...fences.violations,
   ].sort((a, b) => a.atMs - b.atMs);
@@ -85,6 +89,7 @@ function countsOf(facts: RunFacts, staleApplied: number): HistoryCounts {
     writesApplied: facts.writes.filter(({ outcome }) => outcome === 'applied').length,
     writesRefused: facts.writes.filter(({ outcome }) => outcome === 'refused').length,
     staleApplied,
+    registerReads: facts.registerEvents.filter(({ kind }) => kind === 'register-read').length,
     handOverMs: { count: gapsMs.length, p50: quantile(0.5), p99: quantile(0.99), max: gapsMs.at(-1) ?? 0 },
   };
 }

@@ -132,6 +132,43 @@ export interface Wrote {
   readonly fenced: boolean;
 }
 
+/**
+ * A holder has read the register that its lock protects, plainly, through its own connection, and still holds. Recorded
+ * behind the answer. A register is one value for each lock, and is written by nobody but holders.
+ */
+export interface RegisterRead {
+  readonly kind: 'register-read';
+  readonly atMs: number;
+  readonly attempt: string;
+  readonly lock: string;
+  /** What is in it; empty before anyone has written. */
+  readonly value: string;
+}
+
+/** A holder that keeps all others out begins to write to the register: recorded before the call. */
+export interface RegisterWriteBegan {
+  readonly kind: 'register-write-began';
+  readonly atMs: number;
+  readonly attempt: string;
+  readonly lock: string;
+  /** Unique in the history. */
+  readonly value: string;
+}
+
+/** What came of that: recorded behind the answer, and left out where there was none. */
+export interface RegisterWriteEnded {
+  readonly kind: 'register-write-ended';
+  readonly atMs: number;
+  readonly attempt: string;
+  readonly lock: string;
+  readonly value: string;
+  /** `unknown` is a write that may have happened before the next holder was granted, or never. */
+  readonly outcome: 'applied' | 'not-applied' | 'unknown';
+}
+
+/** What holders do to what their lock protects. */
+export type RegisterEvent = RegisterRead | RegisterWriteBegan | RegisterWriteEnded;
+
 /** The client did not run: stopped, or its event loop blocked. Recorded when it runs again. */
 export interface Stalled {
   readonly kind: 'stalled';
@@ -211,6 +248,7 @@ export type HistoryEvent =
   | Released
   | GaveUp
   | Wrote
+  | RegisterEvent
   | Stalled
   | ClientEnded
   | RemovedByHand

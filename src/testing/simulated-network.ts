@@ -127,15 +127,18 @@ export class SimulatedUplink implements Transport {
     return this.#dial(server, handlers, this);
   }
 
-  /** Resets this client's connections; it may dial again. */
-  reset(): void {
-    for (const link of this.#links) if (link.uplink === this) link.reset();
+  /**
+   * Resets this client's connections; it may dial again. `late`: only the client hears of it now, and what it has sent
+   * still arrives, with the reset behind it.
+   */
+  reset({ late = false }: { readonly late?: boolean | undefined } = {}): void {
+    for (const link of this.#links) if (link.uplink === this) link.reset(late);
   }
 
   /** Resets this client's connections and refuses every further one, until `restore`. */
-  cut(): void {
+  cut(options: { readonly late?: boolean | undefined } = {}): void {
     this.#cutOff = true;
-    this.reset();
+    this.reset(options);
   }
 
   restore(): void {
@@ -229,9 +232,9 @@ class SimulatedLink implements Link {
 
   // What happens on the way
 
-  /** The connection breaks: both ends hear of it, and nothing that is on its way arrives. */
-  reset(): void {
-    if (this.uplink.isHeld('to-server')) this.#toServer.send(() => this.#endServer());
+  /** The connection breaks: both ends hear of it, and nothing that is on its way arrives; to the server, unless `late`. */
+  reset(late = false): void {
+    if (late || this.uplink.isHeld('to-server')) this.#toServer.send(() => this.#endServer());
     else this.#endServer();
     this.#endClient(new Error('connection reset'));
   }

@@ -19,7 +19,8 @@ export type Property =
   | 'L11b'
   | 'L12'
   | 'L13'
-  | 'L14';
+  | 'L14'
+  | 'L15';
 
 /** A promise that was not kept. */
 export interface Violation {

@@ -59,7 +59,7 @@ export class FaultInjector {
     const world = this.#world;
     switch (fault.kind) {
       case 'reset':
-        this.#client(fault.client).uplink.reset();
+        this.#client(fault.client).uplink.reset(fault);
         return undefined;
       case 'cut':
         this.#client(fault.client).uplink.cutAfter(fault.heading, fault.bytes);
@@ -68,7 +68,7 @@ export class FaultInjector {
         return this.#partition(this.#client(fault.client), fault.heading);
       case 'refuse': {
         const { uplink } = this.#client(fault.client);
-        uplink.cut();
+        uplink.cut(fault);
         return () => uplink.restore();
       }
       case 'delay': {

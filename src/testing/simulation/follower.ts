@@ -434,8 +434,8 @@ function copyOf(tree: DataTree): DataTree {
       copy.apply({ kind: 'create', path, data, acl, owner }, { zxid: czxid, timeMs: ctimeMs });
     }
     for (const name of node.children ?? []) visit(path === '/' ? `/${name}` : `${path}/${name}`);
-    const { mzxid, pzxid, mtimeMs, version, createCount } = node;
-    Object.assign(copy.get(path)!, { mzxid, pzxid, mtimeMs, version, createCount });
+    const { data, mzxid, pzxid, mtimeMs, version, createCount } = node;
+    Object.assign(copy.get(path)!, { data, mzxid, pzxid, mtimeMs, version, createCount });
   };
   visit('/');
   return copy;

@@ -25,6 +25,8 @@ export interface HeldLease {
   over: boolean;
   /** It is being released, or has been. */
   letGo: boolean;
+  /** Writes something guarded right before it is let go of. */
+  guardsOnLeaving?: boolean;
   /** Hears no more of its lock. */
   stop: () => void;
 }

@@ -2,6 +2,7 @@ import { permissions } from '../../protocol/constants.ts';
 import { parseEntry } from '../../queue/entry-name.ts';
 import type { ServerCore } from '../../server/server-core.ts';
 import type { Transaction } from '../../server/transaction.ts';
+import { REGISTER_FOLDER, usesRegisters } from './registers.ts';
 import { GUARDED_FOLDER } from './steps.ts';
 import { BATON_FOLDER, type World } from './world.ts';
 
@@ -36,6 +37,10 @@ export class Ledger {
     };
     make(GUARDED_FOLDER, 'plain');
     for (const { name } of this.#world.scenario.locks) make(`${GUARDED_FOLDER}/${name}`, 'plain');
+    if (usesRegisters(this.#world.scenario)) {
+      make(REGISTER_FOLDER, 'plain');
+      for (const { name } of this.#world.scenario.locks) make(`${REGISTER_FOLDER}/${name}`, 'plain');
+    }
     const stuck = this.#world.scenario.locks.filter(({ firstSequence }) => firstSequence !== undefined);
     if (stuck.length > 0) make('/locks', 'container');
     for (const { name, firstSequence } of stuck) {

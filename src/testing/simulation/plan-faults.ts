@@ -71,7 +71,7 @@ function planFault(
   const forMs = dice.chance(0.5) ? dice.between(10, 600) : dice.between(500, 5_000);
   switch (kind) {
     case 'reset':
-      return { atMs, kind, client };
+      return { atMs, kind, client, ...(dice.chance(0.5) && { late: true }) };
     case 'cut':
       return {
         atMs,
@@ -83,7 +83,7 @@ function planFault(
     case 'partition':
       return { atMs, kind, client, heading: dice.pick(['to-client', 'to-server', 'both']), forMs };
     case 'refuse':
-      return { atMs, kind, client, forMs };
+      return { atMs, kind, client, forMs, ...(dice.chance(0.5) && { late: true }) };
     case 'delay':
       return { atMs, kind, client, delayMsMax: dice.between(100, 1_500), forMs };
     case 'stall':

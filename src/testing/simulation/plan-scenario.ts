@@ -53,6 +53,8 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
         ...(workload === 'again' ? habitsAgain(index, stepCount, habits) : { stepCount, habits }),
       }),
     ),
+    // What tasks share, and what a follower has not seen, shows where locks are handed over in memory.
+    followerCount > 0 || locks.some(({ sharing }) => sharing) ? 0.6 : 0.3,
   );
   const faults = planFaults(dice, { clients, locks, followerCount, kinds: options.faults });
   // A counter that was set by hand is not on disk.
@@ -152,8 +154,12 @@ function planClient(
 }
 
 /** In some scenarios the first few are connections of one process, whose places know of each other. */
-function shareProcesses(dice: Dice, clients: readonly PlannedClient[]): readonly PlannedClient[] {
-  if (!dice.chance(0.3)) return clients;
+function shareProcesses(
+  dice: Dice,
+  clients: readonly PlannedClient[],
+  chance: number,
+): readonly PlannedClient[] {
+  if (!dice.chance(chance)) return clients;
   const count = dice.whole(2, clients.length);
   const { clockRate } = clients[0]!;
   return clients.map((client, index) =>

@@ -9,6 +9,8 @@ export interface Habits {
   readonly longHoldChance: number;
   /** Between two things that one task does. */
   readonly pauseMsMax: number;
+  /** Every holder reads and writes what its lock protects. */
+  readonly counts: boolean;
 }
 
 /** Draws what they tend to do; `often` says what at any rate. */
@@ -21,6 +23,7 @@ export function planHabits(dice: Dice, often: 'close' | 'time-out' | 'hold-long'
     closeChance: often === 'close' ? 0.15 : closeChance,
     longHoldChance: often === 'hold-long' ? 0.5 : longHoldChance,
     pauseMsMax: 500,
+    counts: dice.chance(0.5),
   };
 }
 
@@ -48,6 +51,7 @@ export function planStep(dice: Dice, locks: readonly PlannedLock[], habits: Habi
     ...(dice.chance(0.15) && { abort: planAbort(dice) }),
     holdMs: planHoldMs(dice, habits),
     act: actOf(dice, mode),
+    ...(habits.counts && { counts: true }),
     release: dice.pick(['once', 'once', 'twice', 'dispose', 'not-awaited']),
     listens: dice.chance(0.7),
   };
@@ -80,5 +84,5 @@ function modeOf(dice: Dice, { recipe }: PlannedLock): LockStep['mode'] {
 
 function actOf(dice: Dice, mode: LockStep['mode']): LockStep['act'] {
   if (mode === 'write' && dice.chance(0.4)) return 'downgrade';
-  return dice.pick(['nothing', 'guard', 'fence', 'late-fence', 're-enter', 'nested-use']);
+  return dice.pick(['nothing', 'guard', 'guard-on-leaving', 'fence', 'late-fence', 're-enter', 'nested-use']);
 }

@@ -4,6 +4,7 @@ import { FaultInjector } from './fault-injector.ts';
 import { withoutOutsideWorld } from './forbidden-globals.ts';
 import { HoldMonitor } from './hold-monitor.ts';
 import { Ledger } from './ledger.ts';
+import { usesRegisters } from './registers.ts';
 import { type LockStep, type PlannedLock, type Scenario, type Step, UNSAFE_MS } from './scenario.ts';
 import { Steps } from './steps.ts';
 import { Story } from './story.ts';
@@ -168,11 +169,13 @@ class Run {
   /** Everyone takes every lock once more. */
   #getOn(): void {
     this.#monitor.healed = true;
+    const counts = usesRegisters(this.#world.scenario);
     for (const client of this.#survivors) {
       for (const lock of this.#world.scenario.locks) {
         // Tasks that share a node are several, for long enough that others must come in between.
         const tasks = lock.sharing ? Array<number>(8).fill(200) : [5];
-        for (const holdMs of tasks) this.#busy(client, this.#steps.run(client, lastStep(lock, holdMs)));
+        for (const holdMs of tasks)
+          this.#busy(client, this.#steps.run(client, lastStep(lock, holdMs, counts)));
       }
     }
     this.#goOn(LIVELY_MS, () => this.#isIdle);
@@ -224,7 +227,7 @@ class Run {
 }
 
 /** Taken as in good times: it must be granted. */
-function lastStep({ name, recipe, permits }: PlannedLock, holdMs: number): LockStep {
+function lastStep({ name, recipe, permits }: PlannedLock, holdMs: number, counts: boolean): LockStep {
   const modes = {
     mutex: 'exclusive',
     simple: 'exclusive',
@@ -235,6 +238,6 @@ function lastStep({ name, recipe, permits }: PlannedLock, holdMs: number): LockS
   return {
     ...{ kind: 'lock', afterMs: 0, locks: [name], how: 'acquire', mode: modes[recipe], holdMs },
     ...(permits !== undefined && { weight: permits }),
-    ...{ act: 'nothing', release: 'once', listens: false },
+    ...{ act: 'nothing', counts, release: 'once', listens: false },
   };
 }

@@ -71,7 +71,17 @@ export interface LockStep {
   readonly abort?: Abort;
   readonly holdMs: number;
   /** What is done while it is held. */
-  readonly act: 'nothing' | 'guard' | 'fence' | 'late-fence' | 're-enter' | 'downgrade' | 'nested-use';
+  readonly act:
+    | 'nothing'
+    | 'guard'
+    | 'guard-on-leaving'
+    | 'fence'
+    | 'late-fence'
+    | 're-enter'
+    | 'downgrade'
+    | 'nested-use';
+  /** Reads what the lock protects, and writes it if others are kept out: plainly, through the holder's own connection. */
+  readonly counts?: boolean;
   /** How it is let go of; `late` after it was looked at once more when it must be over. */
   readonly release: 'once' | 'twice' | 'dispose' | 'not-awaited';
   /** Asks for the lease's signal when it is granted; otherwise not before the end. */
@@ -106,8 +116,10 @@ export interface CloseStep {
 }
 
 /** Something that goes wrong at a time of the world's clock. */
-export type Fault = { readonly atMs: number } & (
-  | { readonly kind: 'reset'; readonly client: string }
+export type Fault = {
+  readonly atMs: number;
+} & ( // `late`: what the client has sent still arrives, when it has been told that the connection is over.
+  | { readonly kind: 'reset'; readonly client: string; readonly late?: boolean }
   | { readonly kind: 'cut'; readonly client: string; readonly heading: Heading; readonly bytes: number }
   | {
       readonly kind: 'partition';
@@ -115,7 +127,7 @@ export type Fault = { readonly atMs: number } & (
       readonly heading: Heading | 'both';
       readonly forMs: number;
     }
-  | { readonly kind: 'refuse'; readonly client: string; readonly forMs: number }
+  | { readonly kind: 'refuse'; readonly client: string; readonly forMs: number; readonly late?: boolean }
   | { readonly kind: 'delay'; readonly client: string; readonly delayMsMax: number; readonly forMs: number }
   | {
       readonly kind: 'stall';

@@ -21,6 +21,7 @@ import {
 } from '../../protocol/errors.ts';
 import type { GaveUp } from '../history.ts';
 import type { HeldLease, HoldMonitor } from './hold-monitor.ts';
+import { Registers } from './registers.ts';
 import type { Abort, CloseStep, LockStep, Step } from './scenario.ts';
 import { describe, type SimulatedClient, type World } from './world.ts';
 
@@ -44,6 +45,7 @@ const LATE_MS = 150;
 export class Steps {
   readonly #world: World;
   readonly #monitor: HoldMonitor;
+  readonly #registers: Registers;
   readonly #fences = new Map<string, Fence>();
   /** What each fence in ZooKeeper has admitted, once that was answered. */
   readonly #admitted = new Map<string, Fence>();
@@ -58,6 +60,7 @@ export class Steps {
   constructor(world: World, monitor: HoldMonitor) {
     this.#world = world;
     this.#monitor = monitor;
+    this.#registers = new Registers(world);
   }
 
   async run(client: SimulatedClient, step: Step): Promise<void> {
@@ -244,6 +247,7 @@ export class Steps {
     };
     if (step.listens) listen();
     await sleep(client.process, step.holdMs / 2);
+    if (step.counts) await this.#registers.use(holdfast, held);
     if (lease.remainingMs() > 0) await this.#act(client, holdfast, lock, held, step);
     await sleep(client.process, step.holdMs / 2);
     if (!step.listens) listen();
@@ -265,6 +269,10 @@ export class Steps {
       case 'nothing':
         return;
       case 'guard':
+        return this.#guard(held);
+      case 'guard-on-leaving':
+        // Once more when it lets go, which it does not wait for.
+        held.guardsOnLeaving = true;
         return this.#guard(held);
       case 'fence':
         return this.#write(held);
@@ -312,7 +320,16 @@ export class Steps {
       ...(mode === 'lease' && { weight }),
       within: outer.attempt,
     });
-    const held: HeldLease = { ...outer, attempt, mode, lease, within: outer, over: false, letGo: false };
+    const held: HeldLease = {
+      ...outer,
+      guardsOnLeaving: false,
+      attempt,
+      mode,
+      lease,
+      within: outer,
+      over: false,
+      letGo: false,
+    };
     this.#granted(client, lock, held, undefined);
     return held;
   }
@@ -433,6 +450,7 @@ export class Steps {
 
   #letGo(held: HeldLease): void {
     if (held.letGo) return;
+    if (held.guardsOnLeaving && held.lease.remainingMs() > 0) void this.#guard(held);
     held.letGo = true;
     held.stop();
     this.#monitor.letGo(held);

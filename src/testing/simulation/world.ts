@@ -41,6 +41,7 @@ export const TICK_MS = 500;
 const SERVER_LIMITS = { tickMs: TICK_MS, sessionTimeoutMsMin: 1_000, handshakeMs: 3_000 };
 const SERVER_HOST = 'server';
 const PORT = 2181;
+const ENSEMBLE = Buffer.from('server.1=server:2888:3888:participant');
 /** Where batons are passed. */
 export const BATON_FOLDER = '/holdfast/batons';
 
@@ -207,6 +208,8 @@ export class World {
         ? new Error('ENOSPC: no space left on device')
         : undefined;
     const { crash } = server;
+    // By that its clients know that there are others, which may be behind.
+    if (this.followers.length > 0) server.core.tree.get('/zookeeper/config')!.data = ENSEMBLE;
     this.onRecovered(server.core);
     this.server = {
       ...server,
