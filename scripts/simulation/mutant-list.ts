@@ -64,6 +64,14 @@ const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
   killed(
+    'src/client/lease-options.test.ts',
+    mutant('a negative lag of touches makes a lease longer', [
+      'client/lease-options.ts',
+      '{ min: 0, max: TOUCH_LAG_MS_MAX }',
+      '{ min: -TOUCH_LAG_MS_MAX, max: TOUCH_LAG_MS_MAX }',
+    ]),
+  ),
+  killed(
     'src/locks/wait-graph.test.ts',
     mutant('a run is not joined with the run that started it', [
       'locks/wait-graph.ts',

@@ -7,6 +7,7 @@ import type { LeaseOptions } from '../session/contact.ts';
 import type { SaslCredentials } from '../session/sasl-digest-md5.ts';
 import { checkChoice, checkDuration } from './arguments.ts';
 import { type ConnectString, parseConnectString } from './connect-string.ts';
+import { readLeaseOptions } from './lease-options.ts';
 import { type Resolve, TcpTransport, type TlsOptions } from './tcp-transport.ts';
 import type { Transport } from './transport.ts';
 
@@ -138,14 +139,18 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
     gatherReads: options.gatherReads,
     busyPollMs: checkDuration('busyPollMs', options.busyPollMs ?? 0, { min: 0, max: BUSY_POLL_MS_MAX }),
     heartbeat: checkChoice('heartbeat', options.heartbeat ?? 'leader', { leader: 0, quorum: 0 }),
-    lease: { clockRateTolerance: 0.01, touchLagMs: 1_000, ...options.lease },
-    requestBytesMax: options.requestBytesMax ?? REQUEST_BYTES_MAX,
-    replyBytesMax: options.replyBytesMax ?? DEFAULT_REPLY_BYTES_MAX,
+    lease: readLeaseOptions(options.lease),
+    requestBytesMax: checkBytes('requestBytesMax', options.requestBytesMax ?? REQUEST_BYTES_MAX),
+    replyBytesMax: checkBytes('replyBytesMax', options.replyBytesMax ?? DEFAULT_REPLY_BYTES_MAX),
     log: options.log ?? silentLog,
     clock: options.clock ?? systemClock,
     random,
     transport: options.transport ?? new TcpTransport({ tls: options.tls, random, resolve: options.resolve }),
   };
+}
+
+function checkBytes(name: string, bytes: number): number {
+  return checkDuration(name, bytes, { min: 1, max: INT32_MAX });
 }
 
 /** A misspelt entry would connect as somebody else: without the rights that were meant. */
