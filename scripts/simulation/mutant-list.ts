@@ -64,6 +64,18 @@ const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
   killed(
+    'src/locks/web-locks.test.ts',
+    mutant(
+      'a request puts the holder out before its options are looked at',
+      ['locks/web-locks.ts', '    checkOptions(options);\n', ''],
+      [
+        'locks/web-locks.ts',
+        '    const lease = await (ifAvailable',
+        '    checkOptions(options);\n    const lease = await (ifAvailable',
+      ],
+    ),
+  ),
+  killed(
     'src/client/lease-options.test.ts',
     mutant('a negative lag of touches makes a lease longer', [
       'client/lease-options.ts',

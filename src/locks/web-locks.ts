@@ -1,3 +1,6 @@
+import type { OptionNames } from '../base/option-names.ts';
+import { checkChoice } from '../client/arguments.ts';
+import { checkCallOptions } from '../client/call-options.ts';
 import type { AuditRecord } from './audit-log.ts';
 import type { ContenderInfo, LockInfo } from './inspection.ts';
 import type { Lock } from './lock.ts';
@@ -14,7 +17,10 @@ export interface LockRequestOptions {
   readonly mode?: LockMode;
   /** Calls back with `null`, at once, if it is not free. */
   readonly ifAvailable?: boolean;
-  /** Takes it from whoever holds it now, by force, and then waits for its turn. Leaves an audit record of each. */
+  /**
+   * Takes it from whoever holds it now, by force, and then waits for its turn. Leaves an audit record of each. As in a
+   * browser, not together with `signal`; `timeoutMs` bounds it.
+   */
   readonly steal?: boolean;
   /** Gives up waiting, with the signal's own reason. Does nothing once the lock is granted. */
   readonly signal?: AbortSignal;
@@ -23,6 +29,15 @@ export interface LockRequestOptions {
   /** Why, for people who look at the queue; of a theft, for its record. Not in the Web Locks API. */
   readonly reason?: string;
 }
+
+const requestNames: OptionNames<LockRequestOptions> = {
+  mode: true,
+  ifAvailable: true,
+  steal: true,
+  signal: true,
+  timeoutMs: true,
+  reason: true,
+};
 
 /** A lock that has been granted, for as long as the callback runs. */
 export interface GrantedLock {
@@ -92,6 +107,7 @@ export class LockManager {
     const { mode = 'exclusive', ifAvailable = false, steal = false, signal, timeoutMs, reason } = options;
     const sides = this.#locks.readWriteLock(name);
     const lock: Lock<never> = mode === 'shared' ? sides.read : sides.write;
+    signal?.throwIfAborted();
     const waiting = {
       ...(signal && { signal }),
       ...(timeoutMs !== undefined && { timeoutMs }),
@@ -146,13 +162,19 @@ async function unlessLost<T>(lease: LockLease, running: Promise<T>): Promise<T> 
   }
 }
 
-function checkOptions({ mode, ifAvailable, steal, signal, timeoutMs }: LockRequestOptions): void {
-  if (mode !== undefined && mode !== 'exclusive' && mode !== 'shared') {
-    throw new TypeError(`mode: ${JSON.stringify(mode)} given; 'exclusive' or 'shared' is needed`);
+/** Everything that can be wrong with a request is found before it puts anyone out. */
+function checkOptions(options: LockRequestOptions): void {
+  checkCallOptions('locks.request', options, requestNames);
+  const { mode, ifAvailable, steal, signal, timeoutMs, reason } = options;
+  if (mode !== undefined) checkChoice('mode', mode, { exclusive: 0, shared: 0 });
+  if (reason !== undefined && typeof reason !== 'string') {
+    throw new TypeError(`reason: a ${typeof reason} given; a string is needed`);
   }
+  if (steal && reason?.trim() === '') throw new TypeError('reason: a text is needed, for the record');
   const contradictions: readonly [string, unknown, unknown][] = [
     ['steal and ifAvailable', steal, ifAvailable],
     ["steal and mode 'shared'", steal, mode === 'shared'],
+    ['steal and signal', steal, signal],
     ['ifAvailable and signal', ifAvailable, signal],
     ['ifAvailable and timeoutMs', ifAvailable, timeoutMs !== undefined],
   ];

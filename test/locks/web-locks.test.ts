@@ -87,9 +87,11 @@ describe('locks.request', () => {
     const refused = [
       [{ steal: true, ifAvailable: true }, 'steal and ifAvailable'],
       [{ steal: true, mode: 'shared' }, 'steal and mode'],
+      [{ steal: true, signal }, 'steal and signal'],
       [{ ifAvailable: true, signal }, 'ifAvailable and signal'],
       [{ ifAvailable: true, timeoutMs: 1 }, 'ifAvailable and timeoutMs'],
       [{ mode: 'other' }, 'mode: "other" given'],
+      [{ steel: true }, 'locks.request: there is no option "steel", did you mean steal?'],
     ] as const;
     for (const [options, message] of refused) {
       await expect(locks.request('x', options as never, () => {})).rejects.toThrow(message);
@@ -97,5 +99,33 @@ describe('locks.request', () => {
     await expect(locks.request('x', {}, undefined as never)).rejects.toThrow('callback');
     await expect(locks.request('a/b', () => {})).rejects.toThrow(TypeError);
     expect(await workspace.admin.exists('/locks')).toBeUndefined();
+  });
+
+  onEveryLockBackend('puts nobody out for a request that it refuses', async (workspace) => {
+    const [victim, thief] = await workspace.holdfasts(2);
+    const holding = await victim!.readWriteLock('x').write.acquire();
+    const refused = [
+      [{ signal: AbortSignal.abort() }, 'steal and signal'],
+      [{ signal: new AbortController().signal }, 'steal and signal'],
+      [{ signal: 'soon' }, 'signal: a string given'],
+      [{ timeoutMs: Number.NaN }, 'timeoutMs: NaN given'],
+      [{ timeoutMs: -1 }, 'timeoutMs: -1 given'],
+      [{ timeoutMs: '5' }, 'timeoutMs: 5 given'],
+      [{ reason: 7 }, 'reason: a number given'],
+      [{ reason: ' ' }, 'reason: a text is needed'],
+      [{ mode: null }, 'mode: null given'],
+      [{ timeout: 100 }, 'no option "timeout", did you mean timeoutMs?'],
+    ] as const;
+    for (const [options, message] of refused) {
+      const requested = thief!.locks.request('x', { steal: true, ...options } as never, () => {});
+      await expect(requested).rejects.toThrow(message);
+    }
+    await expect(thief!.locks.request('x', { steal: true }, 'no function' as never)).rejects.toThrow(
+      TypeError,
+    );
+    expect(await workspace.entries('x')).toHaveLength(1);
+    expect(await thief!.audit('x')).toEqual([]);
+    expect(holding.remainingMs()).toBeGreaterThan(0);
+    await holding.release();
   });
 });
