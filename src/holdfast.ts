@@ -45,4 +45,5 @@ export {
   type LockSnapshot,
   type LocksSnapshot,
 } from './locks/web-locks.ts';
+export type { ReleaseBound } from './locks/work-under-lock.ts';
 export { ZkError } from './protocol/errors.ts';

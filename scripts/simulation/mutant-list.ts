@@ -63,6 +63,11 @@ const MULTI = 'locks/multi-lock.ts';
 const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
+  mutant('use resolves although its lock was lost while its work ran', [
+    'locks/work-under-lock.ts',
+    'const loss = lease.holding.lossNow();',
+    'const loss = undefined as LockLostError | undefined;',
+  ]),
   killed(
     'src/locks/web-locks.test.ts',
     mutant(

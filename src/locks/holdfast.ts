@@ -207,7 +207,7 @@ export class Holdfast implements AsyncDisposable {
     };
     this.#inspection = new Inspection(zk, root);
     this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
-    this.locks = new LockManager(this);
+    this.locks = new LockManager(this, this.#context);
   }
 
   /** The folder of all locks: the node of lock `a` is `<root>/a`. */

@@ -32,11 +32,27 @@ export class LockUnreachableError extends LockError {
   readonly outcome = 'not-applied';
 }
 
-/** Exclusivity can no longer be promised: another may hold it from now on. */
+/** How the work under a lock ended. */
+export type WorkEnd = { readonly result: unknown } | { readonly thrown: unknown };
+
+/**
+ * Exclusivity can no longer be promised: another may hold it from now on. Where `use` or `locks.request` reject with it
+ * because the lock was lost while the work ran, `cause` says how it was lost.
+ */
 export class LockLostError extends LockError {
   static override readonly brand: string = 'LockLostError';
   readonly code = 'ZK_LOCK_LOST';
   readonly outcome = 'unknown';
+  /** What the work under the lock returned: some or all of it may have been done after the loss. */
+  declare readonly result?: unknown;
+  /** What the work under the lock threw, unless that was the loss itself. */
+  declare readonly thrown?: unknown;
+
+  constructor(lockName: string, message: string, options: ErrorOptions & Partial<WorkEnd> = {}) {
+    super(lockName, message, options);
+    if ('result' in options) this.result = options.result;
+    if ('thrown' in options) this.thrown = options.thrown;
+  }
 }
 
 /** Someone asks the holder to let go. It is still held, until it is released. */

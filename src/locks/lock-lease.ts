@@ -111,9 +111,14 @@ export class Holding implements PlaceEvents, LastingHold {
   assertHeld(): void {
     if (this.remainingMs() > 0) return;
     if (this.#state === 'released') throw new LockReleasedError(this.lockName, 'it was released');
-    throw this.#reason instanceof LockLostError
-      ? this.#reason
-      : new LockLostError(this.lockName, 'its lease has ended');
+    throw this.lossNow();
+  }
+
+  /** Why it is lost, if it is, by the clock too; undefined while it is held, and if it was released before. */
+  lossNow(): LockLostError | undefined {
+    if (this.#state === 'released' || this.remainingMs() > 0) return undefined;
+    if (this.#reason instanceof LockLostError) return this.#reason;
+    return new LockLostError(this.lockName, 'its lease has ended');
   }
 
   /** Throws if it was told that it is lost: that it has left its place, too. The clock is not looked at. */

@@ -21,6 +21,7 @@ import {
 } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
 import type { Turn } from './turn.ts';
+import { checkReleaseBound, endWork, type ReleaseBound } from './work-under-lock.ts';
 
 /** How a lock is to be acquired. */
 export interface AcquireOptions extends WaitOptions {
@@ -133,14 +134,28 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   /**
    * Acquires, runs, releases. Inside `run`, and whatever it calls and awaits, another `use` of this lock re-enters.
    * `run` is not stopped when the lock is lost: it has the lease's signal for that.
+   *
+   * @throws what `run` throws; as `acquire`; ZK_LOCK_LOST if the lock was lost before `run` had ended, whatever `run`
+   * returned (`result`) or threw (`thrown`).
    */
-  async use<T>(run: (lease: LockLease) => Promise<T> | T, options: Options = {} as Options): Promise<T> {
+  async use<T>(
+    run: (lease: LockLease) => Promise<T> | T,
+    options: Options & ReleaseBound = {} as Options,
+  ): Promise<T> {
+    checkReleaseBound(options);
+    const { releaseTimeoutMs: _, ...acquiring } = options;
     const outer = this.enteredWith((lock) => entered.getStore()?.get(lock as never));
     const within = options.within ?? (outer && outer.remainingMs() > 0 ? outer : undefined);
-    await using lease = await this.acquire(within ? { ...options, within } : options);
+    const lease = await this.acquire({ ...acquiring, ...(within && { within }) } as Options);
     const leases = new Map(entered.getStore());
     leases.set(this as never, lease);
-    return await entered.run(leases, () => run(lease));
+    let work: { readonly result: T } | { readonly thrown: unknown };
+    try {
+      work = { result: await entered.run(leases, () => run(lease)) };
+    } catch (thrown) {
+      work = { thrown };
+    }
+    return endWork(this.context, lease, work, options);
   }
 
   /** Adds a listener for one of the lock's events and returns the function that removes it. */

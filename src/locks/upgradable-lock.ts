@@ -4,6 +4,7 @@ import type { LockContext } from './lock-context.ts';
 import { type Holding, LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { readingUpgradably } from './turn.ts';
+import type { ReleaseBound } from './work-under-lock.ts';
 
 /** What an upgrade may be told: as an acquire. */
 export type UpgradeOptions = Pick<AcquireOptions, 'signal' | 'timeoutMs' | 'reason'>;
@@ -55,7 +56,10 @@ export class UpgradableLock extends QueueLock {
     return super.tryAcquire(options) as Promise<UpgradableLease | null>;
   }
 
-  override use<T>(run: (lease: UpgradableLease) => Promise<T> | T, options: AcquireOptions = {}): Promise<T> {
+  override use<T>(
+    run: (lease: UpgradableLease) => Promise<T> | T,
+    options: AcquireOptions & ReleaseBound = {},
+  ): Promise<T> {
     return super.use((lease) => run(lease as UpgradableLease), options);
   }
 

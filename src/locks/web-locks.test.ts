@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
 import { checkBounds } from '../client/call-options.ts';
 import type { ContenderInfo } from './inspection.ts';
+import { LockLostError } from './lock-errors.ts';
 import { LockManager, type LockRequestOptions } from './web-locks.ts';
 
 /** A lock that is held by one, and what is done to that one. */
@@ -9,7 +12,11 @@ function scene() {
   const holder = { id: 'holder', role: 'write', session: 1n } as ContenderInfo;
   const putOut: string[] = [];
   const lease = {
-    holding: { onLost: () => () => {} },
+    lockName: 'x',
+    holding: {
+      onLost: (_listener: (error: LockLostError) => void) => () => {},
+      lossNow: (): LockLostError | undefined => undefined,
+    },
     release: async () => {},
   };
   const acquire = async (options: LockRequestOptions) => {
@@ -18,15 +25,16 @@ function scene() {
     return lease;
   };
   const lock = { acquire, tryAcquire: async () => null };
-  const locks = new LockManager({
+  const behind = {
     readWriteLock: () => ({ read: lock, write: lock }),
     inspect: async () => ({ kind: 'read-write', holders: [holder] }),
     list: async () => [],
     forceRelease: async (_name: string, options: { readonly holder: string }) => {
       putOut.push(options.holder);
     },
-  } as never);
-  return { locks, putOut };
+  };
+  const locks = new LockManager(behind as never, { clock: systemClock, log: silentLog });
+  return { locks, putOut, lease };
 }
 
 const timeouts = fc.oneof(
@@ -65,5 +73,33 @@ describe('a request', () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  test('rejects when its lock is lost, whether or not the release is ever confirmed', async () => {
+    const loss = new LockLostError('x', 'its session has ended');
+    const { locks, lease } = scene();
+    let lose = (_error: LockLostError) => {};
+    lease.holding.onLost = (listener: typeof lose) => {
+      lose = listener;
+      return () => {};
+    };
+    lease.release = () => new Promise(() => {});
+    const requested = locks.request('x', () => {
+      queueMicrotask(() => {
+        lease.holding.lossNow = () => loss;
+        lose(loss);
+      });
+      return new Promise(() => {});
+    });
+    await expect(requested).rejects.toBe(loss);
+  });
+
+  test('rejects with the result when its lock is over and no timer has told so yet', async () => {
+    const { locks, lease } = scene();
+    lease.holding.lossNow = () => new LockLostError('x', 'its lease has ended');
+    await expect(locks.request('x', () => 'charged')).rejects.toMatchObject({
+      code: 'ZK_LOCK_LOST',
+      result: 'charged',
+    });
   });
 });

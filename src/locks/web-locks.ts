@@ -7,12 +7,13 @@ import type { Lock } from './lock.ts';
 import { NotHolderError } from './lock-errors.ts';
 import type { LockLease } from './lock-lease.ts';
 import type { ReadWriteLock } from './read-write-lock.ts';
+import { checkReleaseBound, endWork, type Facilities, type ReleaseBound } from './work-under-lock.ts';
 
 /** Alone, or together with others who share. */
 export type LockMode = 'exclusive' | 'shared';
 
 /** How a lock is requested: what the Web Locks API takes, and two of our own. */
-export interface LockRequestOptions {
+export interface LockRequestOptions extends ReleaseBound {
   /** `exclusive` if left out. */
   readonly mode?: LockMode;
   /** Calls back with `null`, at once, if it is not free. */
@@ -37,6 +38,7 @@ const requestNames: OptionNames<LockRequestOptions> = {
   signal: true,
   timeoutMs: true,
   reason: true,
+  releaseTimeoutMs: true,
 };
 
 /** A lock that has been granted, for as long as the callback runs. */
@@ -82,10 +84,12 @@ interface LocksBehind {
  */
 export class LockManager {
   readonly #locks: LocksBehind;
+  readonly #facilities: Facilities;
 
   /** @internal */
-  constructor(locks: LocksBehind) {
+  constructor(locks: LocksBehind, facilities: Facilities) {
     this.#locks = locks;
+    this.#facilities = facilities;
   }
 
   /**
@@ -116,11 +120,13 @@ export class LockManager {
     if (steal) await this.#takeFromHolders(name, reason ?? 'stolen by locks.request');
     const lease = await (ifAvailable ? lock.tryAcquire(waiting as never) : lock.acquire(waiting as never));
     if (!lease) return callback(null);
+    let work: { readonly result: T } | { readonly thrown: unknown };
     try {
-      return await unlessLost(lease, Promise.resolve(callback({ name, mode, lease })));
-    } finally {
-      await lease.release();
+      work = { result: await unlessLost(lease, Promise.resolve(callback({ name, mode, lease }))) };
+    } catch (thrown) {
+      work = { thrown };
     }
+    return endWork(this.#facilities, lease, work, options);
   }
 
   /** Who holds and who waits, for every name that is locked this way, here and elsewhere. Two round trips for each. */
@@ -165,6 +171,7 @@ async function unlessLost<T>(lease: LockLease, running: Promise<T>): Promise<T> 
 /** Everything that can be wrong with a request is found before it puts anyone out. */
 function checkOptions(options: LockRequestOptions): void {
   checkCallOptions('locks.request', options, requestNames);
+  checkReleaseBound(options);
   const { mode, ifAvailable, steal, signal, timeoutMs, reason } = options;
   if (mode !== undefined) checkChoice('mode', mode, { exclusive: 0, shared: 0 });
   if (reason !== undefined && typeof reason !== 'string') {

@@ -40,6 +40,8 @@ export const GUARDED_FOLDER = '/guarded';
 const FENCE_FOLDER = '/fences';
 /** How long after its release a holder admits its token once more. */
 const LATE_MS = 150;
+/** Releases are waited for however long they take: the history has when they are confirmed. */
+const RELEASE_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Carries out what clients are planned to do, and records what comes of it. */
 export class Steps {
@@ -174,16 +176,8 @@ export class Steps {
       await this.#hold(client, holdfast, lock, held, step);
       return held;
     };
-    let released = false;
     try {
-      if (step.how === 'use') {
-        await lock.use(async (lease) => {
-          const held = await hold(lease);
-          released = held.letGo;
-          this.#letGo(held);
-        }, options);
-        return released ? undefined : this.#released(attempt);
-      }
+      if (step.how === 'use') return await this.#use(attempt, lock, options, hold);
       const lease = await this.#acquire(lock, step, options);
       if (typeof lease === 'string') return this.#gaveUp(attempt, lease);
       const held = await hold(lease);
@@ -192,6 +186,33 @@ export class Steps {
     } catch (error) {
       this.#failed({ attempt, client: client.plan.name, locks, holdfast }, error, controller?.signal);
     }
+  }
+
+  /** It rejects with the loss if the lock was lost while its work ran, and only then. */
+  async #use(
+    attempt: string,
+    lock: Lock,
+    options: SemaphoreOptions,
+    hold: (lease: LockLease) => Promise<HeldLease>,
+  ): Promise<void> {
+    let released = false;
+    let lost: boolean | undefined;
+    try {
+      await lock.use(
+        async (lease) => {
+          const held = await hold(lease);
+          released = held.letGo;
+          lost = !released && lease.remainingMs() === 0;
+          this.#letGo(held);
+        },
+        { ...options, releaseTimeoutMs: RELEASE_TIMEOUT_MS },
+      );
+      if (lost) this.#world.fail('L8', `${attempt}: use resolved, though its lock was lost while it ran`);
+    } catch (error) {
+      if (!(error instanceof LockLostError) || lost === undefined) throw error;
+      if (!lost) this.#world.fail('L8', `${attempt}: use rejected: ${describe(error)}`);
+    }
+    if (!released) this.#released(attempt);
   }
 
   async #acquire(
