@@ -63,6 +63,22 @@ const MULTI = 'locks/multi-lock.ts';
 const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
+  killed(
+    'src/locks/leader-election.test.ts',
+    mutant('a stray request ends lead for good', [
+      'locks/leader-election.ts',
+      'if (ending.aborted && isBecauseOf(ending.reason, error)) return;',
+      '',
+    ]),
+  ),
+  killed(
+    'src/locks/leader-election.test.ts',
+    mutant('lead does not see a loss behind a request', [
+      'locks/leader-election.ts',
+      'if (!holding.lossNow()) throw error;',
+      'if (!ending.aborted || holding.lossNow() !== ending.reason) throw error;',
+    ]),
+  ),
   mutant('use resolves although its lock was lost while its work ran', [
     'locks/work-under-lock.ts',
     'const loss = lease.holding.lossNow();',

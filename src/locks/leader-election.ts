@@ -7,10 +7,10 @@ import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import type { AcquireOptions } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
-import { LockLostError } from './lock-errors.ts';
 import { type FencingToken, type Holding, LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { leading } from './turn.ts';
+import { checkReleaseBound, type ReleaseBound, releaseWithin } from './work-under-lock.ts';
 
 /** Who leads. */
 export interface Leader {
@@ -64,23 +64,41 @@ export class LeaderElection extends QueueLock {
   /**
    * Runs `run` whenever this candidate leads, until the signal fires. What `run` is given as its second argument fires
    * when it is to end: leadership was lost or asked for, or the signal has fired. The next term begins when `run` has
-   * ended. Rejects with what `run` throws for other reasons, or the signal's own.
+   * ended, also where it ends by throwing because of that signal, or after a loss. Rejects with what `run` throws for
+   * other reasons, or the signal's own.
    */
   async lead(
     run: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>,
-    options: AcquireOptions & { readonly signal: AbortSignal },
+    options: AcquireOptions & ReleaseBound & { readonly signal: AbortSignal },
   ): Promise<never> {
+    checkReleaseBound(options);
+    const { releaseTimeoutMs: _, ...campaigning } = options;
     for (;;) {
-      await using leadership = await this.campaign(options);
+      const leadership = await this.campaign(campaigning);
       using ending = eitherOf(leadership.signal, options.signal);
       try {
         await run(leadership, ending.signal);
       } catch (error) {
         options.signal.throwIfAborted();
-        const lost = leadership.signal.aborted && leadership.signal.reason instanceof LockLostError;
-        if (!lost) throw error;
+        this.#passOver(error, leadership, ending.signal);
+      } finally {
+        await this.#endTerm(leadership, options);
       }
     }
+  }
+
+  /** Throws what ended the work of a leader, unless that was the end of its leadership, or a request for it. */
+  #passOver(error: unknown, { holding, epoch }: Leadership, ending: AbortSignal): void {
+    if (ending.aborted && isBecauseOf(ending.reason, error)) return;
+    // The signal may have fired for a request for the leadership, which was lost after that.
+    if (!holding.lossNow()) throw error;
+    const failure = { election: this.name, epoch, error };
+    this.context.log('warn', 'the work of a leader failed after its leadership was lost', failure);
+  }
+
+  async #endTerm(leadership: Leadership, bound: ReleaseBound): Promise<void> {
+    if (leadership.holding.lossNow()) leadership.release().catch(() => {});
+    else await releaseWithin(this.context, leadership, bound);
   }
 
   /** Who leads now; undefined if nobody does. */
@@ -180,6 +198,20 @@ export class LeaderElection extends QueueLock {
       return undefined;
     }
   }
+}
+
+const CAUSES_MAX = 16;
+
+/** Whether an error says that work was given up because a signal had fired for this reason. */
+function isBecauseOf(reason: unknown, error: unknown): boolean {
+  let cause = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause !== undefined; depth++) {
+    if (cause === reason) return true;
+    if (!(cause instanceof Error)) return false;
+    if (cause.name === 'AbortError') return true;
+    cause = cause.cause;
+  }
+  return false;
 }
 
 /** Fires with the first of them. (`AbortSignal.any` keeps a signal for as long as its sources live, in Node 20.) */

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { type Leader, type Leadership, LockLostError } from '../../src/holdfast.ts';
+import { type Leader, type Leadership, LockLostError, LockRevokedError } from '../../src/holdfast.ts';
 import { everyBackend, onEveryLockBackend } from '../support/lock-backends.ts';
 import { until } from '../support/until.ts';
 import { turns, Witness } from '../support/witness.ts';
@@ -188,6 +188,45 @@ describe('an election', () => {
     stop.abort(new Error('stop'));
     await waiting;
     await held.resign();
+  });
+
+  onEveryLockBackend('is led on after a stray request, and after a loss behind one', async (workspace) => {
+    const { holdfast, expire } = await workspace.faulty();
+    const terms: Leadership[] = [];
+    const stop = new AbortController();
+    const leading = holdfast
+      .election('e')
+      .lead(
+        async (leadership, signal) => {
+          terms.push(leadership);
+          if (terms.length === 2) {
+            // Does not care for the request: only the loss ends this one.
+            await until('the loss', () => leadership.remainingMs() === 0);
+            leadership.assertHeld();
+          }
+          await untilAborted(signal);
+          throw signal.reason;
+        },
+        { signal: stop.signal },
+      )
+      .catch((error: unknown) => error);
+    for (const count of [1, 2]) {
+      await until(`term ${count}`, () => terms.length === count);
+      await workspace.untilWatched('e');
+      const [leader] = await workspace.untilEntries('e', 1);
+      await workspace.admin.set(`/locks/e/${leader}`, '__REVOKE__');
+      const { signal } = terms[count - 1]!;
+      await until('the request to be heard', () => signal.aborted);
+      expect(signal.reason).toBeInstanceOf(LockRevokedError);
+    }
+    await expire();
+    await until('the third term', () => terms.length === 3);
+    expect(terms.map(({ epoch }) => epoch)).toEqual(
+      terms.map(({ epoch }) => epoch).toSorted((a, b) => (a < b ? -1 : 1)),
+    );
+    const reason = new Error('enough');
+    stop.abort(reason);
+    expect(await leading).toBe(reason);
   });
 
   // L13: a short outage changes nothing
