@@ -17,7 +17,7 @@ interface Contestant {
 }
 
 const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
-const env = { ...process.env, XDG_STATE_HOME: home, HOLDFAST_SERVERS: 'local' };
+const env = { ...process.env, HOLDFAST_LOCAL_FOLDER: join(home, 'state'), HOLDFAST_SERVERS: 'local' };
 const holdfast = (...args: string[]): Contestant['argv'] => [process.execPath, command, ...args];
 const contestants: Contestant[] = [
   { name: 'node -e 0', argv: [process.execPath, '-e', '0'] },

@@ -771,4 +771,36 @@ export const mutants: readonly Mutant[] = [
       'await rm(path',
     ]),
   ),
+  killed(
+    'src/local/local-place.test.ts',
+    mutant("a local server's folder goes by the name of the host", [
+      'local/local-place.ts',
+      'isShared(base) ? machineName(machine) : SERVER_FOLDER',
+      'machine.hostName',
+    ]),
+  ),
+  killed(
+    'src/local/local-place.test.ts',
+    mutant('a shared folder is closed to others by a local server', [
+      'local/private-folder.ts',
+      'if (named) {',
+      'if (!folder) {',
+    ]),
+  ),
+  killed(
+    'src/local/other-servers.test.ts',
+    mutant('a second local server is started where the files of the first are gone', [
+      'local/ensure-local-server.ts',
+      '[other] = serversBeside(place);',
+      'other = undefined;',
+    ]),
+  ),
+  killed(
+    'src/daemon/keep-in-place.test.ts',
+    mutant('a socket that was removed is not made again', [
+      'daemon/keep-in-place.ts',
+      'await server.listener.listenAnew({ path: place.socketPath });',
+      'if (stopped) await server.listener.listenAnew({ path: place.socketPath });',
+    ]),
+  ),
 ];

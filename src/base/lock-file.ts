@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, readdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { isNetworkFileSystem } from './network-file-system.ts';
 import {
   isInThisPidNamespace,
   isOnThisKernel,
@@ -178,14 +179,8 @@ function isSocketName(path: string, name: string): boolean {
   return name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length));
 }
 
-/** What `statfs` calls file systems that several machines may have open at once: NFS, SMB, 9P, FUSE, Ceph, and the like. */
-const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([
-  0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546, 0x00c36400, 0x5346414f, 0x0bd00bd0,
-  0x01161970, 0x7461636f, 0x47504653, 0x786f4256,
-]);
-
 async function isOnNetwork(folder: string): Promise<boolean> {
-  return NETWORK_FILE_SYSTEMS.has((await statfs(folder)).type);
+  return isNetworkFileSystem((await statfs(folder)).type);
 }
 
 /** Takes away what processes have left that were killed while they took the lock. The lock's holder may. */

@@ -28,7 +28,7 @@ export function processFacts(): ProcessFacts {
     systemVersion: release(),
     architecture: arch(),
     userName: unlessFailing(() => userInfo().username) ?? '',
-    userFolder: homedir(),
+    userFolder: unlessFailing(homedir) ?? '',
     workingFolder: unlessFailing(() => process.cwd()) ?? '',
     memoryFreeBytes: freemem(),
     memoryTotalBytes: totalmem(),

@@ -1,11 +1,12 @@
 import { chmodSync } from 'node:fs';
 import { type Cancel, type Clock, Deadline, systemClock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { ownIdentity } from '../base/process-identity.ts';
+import { ownIdentity, ownPlace } from '../base/process-identity.ts';
 import type { DaemonOrder } from '../local/ensure-local-server.ts';
-import { removeRecord, writeRecord } from '../local/server-record.ts';
+import { removeRecord, type ServerRecord, writeRecord } from '../local/server-record.ts';
 import { type AssembledServer, assembleServer } from '../server/start-server.ts';
 import { FolderInUseError } from '../server/storage/folder-lock.ts';
+import { keepInPlace } from './keep-in-place.ts';
 import { openLogFile } from './log-file.ts';
 
 /** The one before it may still be closing its folder: it is not waited for any longer than this. */
@@ -24,17 +25,22 @@ export async function serveLocally(
   const log = openLogFile(place.logFile);
   const server = await open({ folder: place.dataFolder, socketPath: place.socketPath, clock, log }, clock);
   chmodSync(place.socketPath, 0o600);
-  writeRecord(place, {
+  const record: ServerRecord = {
     ...ownIdentity(),
+    ...ownPlace(),
     version,
+    folder: place.folder,
     socketPath: place.socketPath,
     since: new Date(clock.wallMs()).toISOString(),
-  });
+  };
+  writeRecord(place, record);
+  const upkeep = keepInPlace(server, { place, record, clock, log });
   let stopped: Promise<void> | undefined;
   const stop = (reason: string) => {
     stopped ??= (async () => {
       log('info', 'stopping', { reason });
       cancel();
+      await upkeep.stop();
       // First: who reads it from now on starts another, which waits for this one's folder.
       removeRecord(place);
       await server.running.stop();

@@ -1,15 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Clock, Deadline, systemClock } from '../base/clock.ts';
 import { parseDuration } from '../base/duration.ts';
-import { lockFile } from '../base/lock-file.ts';
+import { type LockedFile, lockFile } from '../base/lock-file.ts';
 import { packageVersion } from '../base/package-version.ts';
 import { isRunning } from '../base/process-identity.ts';
-import { type LocalPlace, localPlace, preparePrivateFolder } from './local-place.ts';
+import { type LocalPlace, localPlace } from './local-place.ts';
 import { LocalServerError } from './local-server-error.ts';
-import { runningServer, type ServerRecord } from './server-record.ts';
+import { PLACE_VARIABLE, placeMark, type ServerProcess, serversBeside } from './other-servers.ts';
+import { preparePlace } from './private-folder.ts';
+import { isProcessHere, readRecord, type ServerRecord, servingServer } from './server-record.ts';
 import { isNewer } from './version-order.ts';
 
 /** What the server's process is told, as its only argument. */
@@ -21,10 +23,16 @@ export interface DaemonOrder {
 }
 
 /** What it answers, once, on file descriptor 3. */
-export type DaemonAnswer = { readonly listening: true } | { readonly failed: string };
+export type DaemonAnswer =
+  | { readonly listening: true }
+  | { readonly failed: string }
+  /** Another one began before it. */
+  | { readonly other: ServerProcess };
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface EnsureOptions {
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly env?: Environment;
   readonly version?: string;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -36,6 +44,8 @@ const IDLE_MS = 600_000;
 const POLL_MS = 20;
 /** A server that does not stop when it is asked to: what it has promised is on disk. */
 const STOP_MS_MAX = 10_000;
+/** How long a server in another folder is looked for before it is taken for one that is out of reach. */
+const OTHER_MS_MAX = 3_000;
 /** What the server may know of whoever happened to start it. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'LD_LIBRARY_PATH'];
 
@@ -44,7 +54,9 @@ const INHERITED = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'LD_LIBRARY_PATH'];
  *
  *   1. One that runs, and is not older than this package, is the one. It costs the reading of a file to know.
  *   2. Otherwise, with the lock on starting: look again, stop an older one, start one, wait until it listens.
- *   3. Who does not get that lock looks again until somebody else's server is there.
+ *   3. A process without that lock looks again until the other's server is there.
+ *   4. No server is started while the process of another one of this user runs, though its files be gone: both would
+ *      grant the same locks. It puts its files back, or ends; where it cannot be seen from here, that is an error.
  *
  * A newer server is never replaced by an older one. Sessions and what they hold are on disk: they outlive the change.
  *
@@ -54,33 +66,77 @@ export async function ensureLocalServer(options: EnsureOptions = {}): Promise<Se
   const { env = process.env, clock = systemClock, timeoutMs = TIMEOUT_MS, signal } = options;
   const place = localPlace(env);
   const version = options.version ?? packageVersion();
-  const suits = (record: ServerRecord | undefined) => record && !isNewer(version, record.version);
+  // One of another container cannot be asked to end: it is used as it is.
+  const suits = (record: ServerRecord) => !isNewer(version, record.version) || !isProcessHere(record);
   const deadline = new Deadline(clock, timeoutMs);
-  for (let attempt = 0; ; attempt++) {
-    const present = runningServer(place);
+  let other: ServerProcess | undefined;
+  let otherSinceMs: number | undefined;
+  for (;;) {
+    const present = await servingServer(place);
     if (present && suits(present)) return present;
     signal?.throwIfAborted();
     if (deadline.remainingMs() === 0) {
+      if (other) throw outOfReach(other, place);
       throw new LocalServerError(`not there within ${timeoutMs} ms; see ${place.logFile}`);
     }
-    if (attempt === 0) {
-      preparePrivateFolder(place.folder);
-      preparePrivateFolder(dirname(place.socketPath));
-    }
-    const lock = await lockFile(place.startingFile);
+    preparePlace(place); // Each time: it may be removed meanwhile.
+    const lock = await lockStarting(place);
     if (!lock.locked) {
       await sleep(clock, POLL_MS);
       continue;
     }
     try {
-      const older = runningServer(place);
+      const older = await servingServer(place);
       if (older && suits(older)) return older;
       if (older) await stopLocalServer(older, clock);
-      await start({ place, version, idleMs: idleMsFrom(env) }, clock, deadline);
+      [other] = serversBeside(place);
+      if (!other) other = await start({ place, version, idleMs: idleMsFrom(env) }, clock, deadline);
     } finally {
       await lock.release();
     }
+    if (!other) continue;
+    const joined = recordOf(other);
+    if (joined) return joined;
+    otherSinceMs ??= clock.nowMs();
+    // One in this folder is on its way out, or puts back its files, which were removed.
+    const isElsewhere = other.folder !== place.folder;
+    if (isElsewhere && clock.nowMs() - otherSinceMs >= OTHER_MS_MAX) throw outOfReach(other, place);
+    await sleep(clock, POLL_MS);
   }
+}
+
+async function lockStarting({ startingFile }: LocalPlace): Promise<LockedFile | { readonly locked: false }> {
+  try {
+    return await lockFile(startingFile);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return { locked: false }; // The folder was removed just now.
+    throw new LocalServerError(`${startingFile} cannot be made: ${message}`, { cause: error });
+  }
+}
+
+/** The server that is used with this environment now, if any runs; and those beside it, which no files here lead to. */
+export async function findLocalServer(env: Environment): Promise<{
+  readonly place: LocalPlace;
+  readonly record: ServerRecord | undefined;
+  readonly others: readonly ServerProcess[];
+}> {
+  const place = localPlace(env);
+  const beside = serversBeside(place);
+  const record = (await servingServer(place)) ?? beside.map(recordOf).find((each) => each !== undefined);
+  return { place, record, others: beside.filter(({ pid }) => pid !== record?.pid) };
+}
+
+/** The record of a process that serves in another folder, where that can be seen. */
+function recordOf({ pid, folder }: ServerProcess): ServerRecord | undefined {
+  const record = readRecord({ recordFile: join(folder, 'server.json') });
+  return record?.pid === pid && isProcessHere(record) && isRunning(record) ? record : undefined;
+}
+
+function outOfReach({ pid, folder }: ServerProcess, place: LocalPlace): LocalServerError {
+  return new LocalServerError(
+    `process ${pid} is one of this user's already, in ${folder}, and cannot be reached from here; end it, or name a folder for locks apart from its own by HOLDFAST_LOCAL_FOLDER (${place.folder} was to be used)`,
+  );
 }
 
 /** Asks a local server to stop, and waits until it is gone. Sessions stay, on disk. */
@@ -101,8 +157,15 @@ function send(record: ServerRecord, name: NodeJS.Signals): void {
   }
 }
 
-/** In a session of its own, with an environment of its own: it must not end, or know, what happened to start it. */
-async function start(order: DaemonOrder, clock: Clock, deadline: Deadline): Promise<void> {
+/**
+ * In a session of its own, with an environment of its own: it must not end, or know, what happened to start it. Returns
+ * the server that was there before it, if there was one.
+ */
+async function start(
+  order: DaemonOrder,
+  clock: Clock,
+  deadline: Deadline,
+): Promise<ServerProcess | undefined> {
   const { place } = order;
   const logFd = openSync(place.logFile, 'a', 0o600);
   let child: ChildProcess;
@@ -111,9 +174,10 @@ async function start(order: DaemonOrder, clock: Clock, deadline: Deadline): Prom
     child = spawn(process.execPath, [...entry.flags, entry.file, JSON.stringify(order)], {
       cwd: place.folder,
       detached: true,
-      env: Object.fromEntries(
-        INHERITED.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : [])),
-      ),
+      env: Object.fromEntries([
+        ...INHERITED.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : [])),
+        [PLACE_VARIABLE, placeMark(place)],
+      ]),
       stdio: ['ignore', 'ignore', logFd, 'pipe'],
     });
   } finally {
@@ -122,6 +186,7 @@ async function start(order: DaemonOrder, clock: Clock, deadline: Deadline): Prom
   const answer = await answerOf(child, clock, deadline);
   child.unref();
   if ('failed' in answer) throw new LocalServerError(`${answer.failed}; see ${place.logFile}`);
+  return 'other' in answer ? answer.other : undefined;
 }
 
 function answerOf(child: ChildProcess, clock: Clock, deadline: Deadline): Promise<DaemonAnswer> {
@@ -151,7 +216,7 @@ function daemonEntry(): { readonly file: string; readonly flags: readonly string
   return { file, flags: isSource ? process.execArgv : [] };
 }
 
-function idleMsFrom(env: Readonly<Record<string, string | undefined>>): number {
+function idleMsFrom(env: Environment): number {
   const text = env['HOLDFAST_LOCAL_IDLE'];
   if (!text) return IDLE_MS;
   const idleMs = parseDuration(text);

@@ -1,77 +1,140 @@
-import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
-import { homedir, hostname, tmpdir, userInfo } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, isAbsolute, join } from 'node:path';
 import { sha1 } from '../base/hash.ts';
-import { LocalServerError } from './local-server-error.ts';
+import { isNetworkFileSystem } from '../base/network-file-system.ts';
+import { ownPlace, type ProcessPlace } from '../base/process-identity.ts';
+import { SOCKET_PATH_BYTES_MAX } from '../base/tcp-socket-file.ts';
 
 /** Where the local server of one user on one machine keeps everything. */
 export interface LocalPlace {
   readonly folder: string;
+  /** Named by `HOLDFAST_LOCAL_FOLDER`: a server apart from the user's own. */
+  readonly chosen: boolean;
   /** What the locks are kept in, survives restarts. */
   readonly dataFolder: string;
   /** Which process serves, where, and of which version: there from when it listens until it stops. */
   readonly recordFile: string;
-  /** Held by whoever starts or replaces the server. */
+  /** Held by the process that starts or replaces the server. */
   readonly startingFile: string;
   readonly logFile: string;
   readonly socketPath: string;
+  /** Folders of this user alone. The outer ones come first. */
+  readonly privateFolders: readonly string[];
+}
+
+/**
+ * The user and the machine as the system knows them. Variables such as HOME are no part of it: they differ between login
+ * shells, cron jobs, services and `sudo -E`.
+ */
+export interface Surroundings {
+  readonly uid: number;
+  /** As in the passwd database; undefined for a user who is not in it, as in many containers. */
+  readonly homeFolder: string | undefined;
+  readonly machine: Pick<ProcessPlace, 'machineId' | 'hostName'>;
+  /** Whether other machines may have that folder, or what of its path is there already. */
+  isShared(folder: string): boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The longest path of a socket that every system has room for. */
-const SOCKET_PATH_BYTES_MAX = 103;
+/** The system's own, whatever TMPDIR says: the path must be the same for every process of the user. */
+const TEMPORARY_FOLDER = '/tmp';
+const LASTING_TEMPORARY_FOLDER = '/var/tmp';
+const SERVER_FOLDER = 'local';
+
+export function ownSurroundings(): Surroundings {
+  const machine = ownPlace();
+  try {
+    const { uid, homedir } = userInfo();
+    return { uid, homeFolder: homedir, machine, isShared };
+  } catch {
+    return { uid: process.geteuid?.() ?? -1, homeFolder: undefined, machine, isShared };
+  }
+}
 
 /**
- * `$XDG_STATE_HOME/holdfast/<host>`, or `~/.local/state/holdfast/<host>`. The host is part of it because a home folder
- * may be shared by machines, which cannot see whether each other's processes run.
+ * `~/.local/state/holdfast/local`, with the home folder of the passwd database; where there is none that can be written,
+ * `/var/tmp/holdfast-<uid>/local`. Everything that decides it is the same in every shell, service and cron job of the
+ * user, and lasts: neither the host's name nor a variable takes part. `HOLDFAST_LOCAL_FOLDER` names another, on purpose.
+ *
+ * A file system of a network may be open on several machines: there the folder's name is made of the machine's identity.
+ *
+ * @throws TypeError if `HOLDFAST_LOCAL_FOLDER` is not absolute.
  */
-export function localPlace(env: Environment): LocalPlace {
-  const stateHome = absolute(env['XDG_STATE_HOME']) ?? join(homedir(), '.local', 'state');
-  const folder = join(stateHome, 'holdfast', encodeURIComponent(hostname()));
+export function localPlace(env: Environment, surroundings: Surroundings = ownSurroundings()): LocalPlace {
+  const { uid, homeFolder, machine, isShared } = surroundings;
+  const chosen = env['HOLDFAST_LOCAL_FOLDER'];
+  if (chosen) {
+    if (!isAbsolute(chosen)) {
+      throw new TypeError(
+        `HOLDFAST_LOCAL_FOLDER: ${JSON.stringify(chosen)} given; an absolute path is needed`,
+      );
+    }
+    return placeIn(chosen, { chosen: true, uid, outer: [] });
+  }
+  const home = homeFolder !== undefined && canHold(homeFolder);
+  const base = home
+    ? join(homeFolder, '.local', 'state', 'holdfast')
+    : join(
+        canHold(LASTING_TEMPORARY_FOLDER) ? LASTING_TEMPORARY_FOLDER : TEMPORARY_FOLDER,
+        `holdfast-${uid}`,
+      );
+  const folder = join(base, isShared(base) ? machineName(machine) : SERVER_FOLDER);
+  return placeIn(folder, { chosen: false, uid, outer: home ? [] : [base] });
+}
+
+function placeIn(
+  folder: string,
+  from: { readonly chosen: boolean; readonly uid: number; readonly outer: readonly string[] },
+): LocalPlace {
+  const socketPath = socketPathFor(folder, from.uid);
+  const privateFolders = [...from.outer, folder];
+  if (dirname(socketPath) !== folder) privateFolders.push(dirname(socketPath));
   return {
     folder,
+    chosen: from.chosen,
     dataFolder: join(folder, 'data'),
     recordFile: join(folder, 'server.json'),
     startingFile: join(folder, 'starting'),
     logFile: join(folder, 'server.log'),
-    socketPath: socketPathFor(folder, env),
+    socketPath,
+    privateFolders,
   };
 }
 
 /**
- * In the folder itself, as long as the path is short enough. `$XDG_RUNTIME_DIR` comes second: it is emptied when the
- * user logs out, while a server that a cron job uses runs on.
+ * In the folder itself, as long as the path is short enough; otherwise in a folder of this user's own under `/tmp`. Never
+ * in `$XDG_RUNTIME_DIR`, which is emptied when the user logs out, or is another user's after `sudo -E`.
  */
-function socketPathFor(folder: string, env: Environment): string {
+function socketPathFor(folder: string, uid: number): string {
   const own = join(folder, 'socket');
   if (Buffer.byteLength(own) <= SOCKET_PATH_BYTES_MAX) return own;
-  const name = `${sha1(folder).toString('hex').slice(0, 16)}.sock`;
-  const runtimeFolder = absolute(env['XDG_RUNTIME_DIR']) ?? join(tmpdir(), `holdfast-${userInfo().uid}`);
-  return join(runtimeFolder, name);
+  return join(TEMPORARY_FOLDER, `holdfast-${uid}`, `${sha1(folder).toString('hex').slice(0, 16)}.sock`);
 }
 
-/** A relative path in these variables is to be ignored, says their specification. */
-function absolute(path: string | undefined): string | undefined {
-  return path !== undefined && isAbsolute(path) ? path : undefined;
-}
-
-/**
- * Makes a folder that nobody else can enter, or makes sure that it is one.
- *
- * @throws LocalServerError if it is somebody else's, or no folder.
- */
-export function preparePrivateFolder(folder: string): void {
+/** Whether folders can be made in it. */
+function canHold(folder: string): boolean {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const stat = lstatSync(folder);
-    const { uid } = userInfo();
-    if (!stat.isDirectory() || (uid >= 0 && stat.uid !== uid)) {
-      throw new LocalServerError(`${folder} is not a folder of user ${uid}`);
-    }
-    if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
-  } catch (error) {
-    if (error instanceof LocalServerError) throw error;
-    throw new LocalServerError(`${folder} cannot be used: ${(error as Error).message}`, { cause: error });
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return isAbsolute(folder) && statSync(folder).isDirectory();
+  } catch {
+    return false;
   }
+}
+
+function isShared(folder: string): boolean {
+  for (let path = folder; ; path = dirname(path)) {
+    try {
+      return isNetworkFileSystem(statfsSync(path).type);
+    } catch {
+      if (path === dirname(path)) return false;
+    }
+  }
+}
+
+/** Made of the machine's identity as it was installed, which is not to be shown as it is; of the host's name without one. */
+function machineName({ machineId, hostName }: Surroundings['machine']): string {
+  const key = /^[0-9a-f]{32}$/.test(machineId) ? machineId : hostName;
+  return sha1(`holdfast ${key}`).toString('hex').slice(0, 16);
 }

@@ -7,7 +7,7 @@ import { firstZxid } from './first-zxid.ts';
 import { hex } from './reported.ts';
 import { ServerCore } from './server-core.ts';
 import { limitsFrom, type ServerLimits } from './server-limits.ts';
-import { openStorage } from './storage/open-storage.ts';
+import { openStorage, type Storage } from './storage/open-storage.ts';
 import { type AdminOptions, TcpAdmin } from './tcp-admin.ts';
 import { type ServerTlsOptions, TcpListener } from './tcp-listener.ts';
 import { Ticker } from './ticker.ts';
@@ -91,6 +91,8 @@ export interface AssembledServer {
   readonly core: ServerCore;
   readonly listener: TcpListener;
   readonly ticker: Ticker;
+  /** Saves everything into the folder as if it were a new one: what was in it is gone. */
+  saveAnew(): Promise<void>;
 }
 
 /** Puts the parts together and starts them. If one fails, those before it are closed again. */
@@ -104,7 +106,7 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
     for (const close of closers.reverse()) await close();
   };
   try {
-    const { core, ticker } = await openCore(options, { clock, log }, closers);
+    const { core, ticker, storage } = await openCore(options, { clock, log }, closers);
     const recoveryMs = clock.nowMs() - startedAtMs;
     const listener = new TcpListener(core, { tls: options.tls, clock, onStep: () => ticker.arm() });
     const { socketPath } = options;
@@ -139,7 +141,8 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
     };
     const connectString = socketPath === undefined ? addressText(host, listening) : socketAddress(socketPath);
     const running = { host, port: listening, connectString, adminUrl, stop, [Symbol.asyncDispose]: stop };
-    return { running, core, listener, ticker };
+    const saveAnew = async () => storage?.saveAnew();
+    return { running, core, listener, ticker, saveAnew };
   } catch (error) {
     await closeAll();
     throw error;
@@ -151,7 +154,7 @@ async function openCore(
   options: ServerOptions,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
   closers: (() => Promise<void>)[],
-): Promise<{ readonly core: ServerCore; readonly ticker: Ticker }> {
+): Promise<{ readonly core: ServerCore; readonly ticker: Ticker; readonly storage: Storage | undefined }> {
   const { folder, random = systemRandom } = options;
   const limits = limitsFrom(options.limits); // Before anything is touched.
   const storage =
@@ -189,7 +192,7 @@ async function openCore(
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
-  return { core, ticker };
+  return { core, ticker, storage };
 }
 
 function addressText(host: string, port: number): string {

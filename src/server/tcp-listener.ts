@@ -74,6 +74,12 @@ export class TcpListener {
     }
   }
 
+  /** Once more, at a path whose socket was removed. Connections stay. */
+  async listenAnew(where: Pick<ListenOptions, 'path'>): Promise<void> {
+    this.#server.close(); // Takes the path's name away, whatever is there.
+    await this.listen(where);
+  }
+
   async #listen(where: ListenOptions): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);

@@ -108,8 +108,7 @@ export class LocalHome implements AsyncDisposable {
     this.folder = folder;
     this.env = {
       HOME: folder,
-      XDG_STATE_HOME: join(folder, 'state'),
-      XDG_RUNTIME_DIR: undefined,
+      HOLDFAST_LOCAL_FOLDER: join(folder, 'state'),
       HOLDFAST_SERVERS: undefined,
       ...env,
     };

@@ -125,7 +125,7 @@ describe('with nothing configured, the local server', () => {
   test('has its socket elsewhere when the path of its folder is too long for one', async () => {
     await using home = await LocalHome.make();
     const state = join(home.folder, 'long'.repeat(25));
-    await using long = await LocalHome.make({ XDG_STATE_HOME: state, TMPDIR: home.folder });
+    await using long = await LocalHome.make({ HOLDFAST_LOCAL_FOLDER: state, TMPDIR: home.folder });
     await using user = long.user('hold', 'a');
     await user.says('token');
     const { socketPath } = long.server;

@@ -45,7 +45,7 @@ test('the README’s lines of shell run as they stand, with nothing configured, 
     const env = {
       ...surroundings,
       PATH: `${folder}:${process.env['PATH']}`,
-      XDG_STATE_HOME: join(folder, 'state'),
+      HOLDFAST_LOCAL_FOLDER: join(folder, 'state'),
     };
     const { stdout } = await run('bash', ['-c', block], { env, timeout: 60_000 });
     const said = [...block.matchAll(/# prints: (.*)$/gm)].map(([, text]) => text!);

@@ -2,9 +2,8 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../base/clock.ts';
 import { describeDuration } from '../../base/duration.ts';
 import type { Log } from '../../base/log.ts';
-import { stopLocalServer } from '../../local/ensure-local-server.ts';
-import { localPlace } from '../../local/local-place.ts';
-import { runningServer, type ServerRecord } from '../../local/server-record.ts';
+import { findLocalServer, stopLocalServer } from '../../local/ensure-local-server.ts';
+import { isProcessHere, type ServerRecord } from '../../local/server-record.ts';
 import type { ServerLimits } from '../../server/server-limits.ts';
 import type { ServerOptions } from '../../server/start-server.ts';
 import { CommandError } from '../command-error.ts';
@@ -12,6 +11,7 @@ import type { CommandContext } from '../define-command.ts';
 import { EXIT } from '../exit-codes.ts';
 import { jsonLine, withJson } from '../json.ts';
 import { askFourLetterWord } from '../tcp-four-letter-word.ts';
+import { visibleText } from '../terminal/visible-text.ts';
 
 interface ServerFlags {
   readonly listen: Pick<ServerOptions, 'host' | 'port' | 'socketPath'>;
@@ -91,36 +91,47 @@ interface LocalStatus {
 }
 
 async function status({ json }: { json?: boolean }, { console, exitWith }: CommandContext): Promise<void> {
-  const place = localPlace(console.env);
-  const record = runningServer(place);
+  const { place, record, others } = await findLocalServer(console.env);
+  const beside = others.map(({ pid, folder }) => ({ pid, folder }));
   if (!record) {
     exitWith(EXIT.failed);
-    console.stdout.write(json ? jsonLine({ running: false, folder: place.folder }) : 'not running\n');
+    const facts = { running: false, folder: place.folder, ...(beside.length > 0 && { others: beside }) };
+    const lines = ['not running', ...beside.map(otherLine)];
+    console.stdout.write(json ? jsonLine(facts) : lines.map((line) => `${line}\n`).join(''));
     return;
   }
   const { connections, ephemeralNodes } = await ask(record);
   if (json) {
-    const { pid, version, since, socketPath } = record;
-    const facts = { pid, version, since, socketPath, folder: place.folder, connections, ephemeralNodes };
-    console.stdout.write(jsonLine({ running: true, ...facts }));
+    const { pid, version, since, socketPath, folder } = record;
+    const facts = { pid, version, since, socketPath, folder, connections, ephemeralNodes };
+    console.stdout.write(jsonLine({ running: true, ...facts, ...(beside.length > 0 && { others: beside }) }));
     return;
   }
   const upMs = systemClock.wallMs() - Date.parse(record.since);
   const rows = [
     ['running', `process ${record.pid}, version ${record.version}, for ${describeDuration(upMs)}`],
     ['address', `unix:${record.socketPath}`],
-    ['folder', place.folder],
+    ['folder', record.folder],
     ['connections', connections === undefined ? 'it does not answer' : String(connections)],
     ['held or queued', String(ephemeralNodes ?? '?')],
   ];
-  console.stdout.write(rows.map(([name, value]) => `${name!.padEnd(15)} ${value}\n`).join(''));
+  const lines = [...rows.map(([name, value]) => `${name!.padEnd(15)} ${value}`), ...beside.map(otherLine)];
+  console.stdout.write(lines.map((line) => `${line}\n`).join(''));
+}
+
+/** Its locks and the ones here exclude nobody of the other side. */
+function otherLine({ pid, folder }: { readonly pid: number; readonly folder: string }): string {
+  return `not reachable   process ${pid}, another local server of this user, in ${visibleText(folder)}`;
 }
 
 async function stop(
   { force, json }: { force?: boolean; json?: boolean },
   { console }: CommandContext,
 ): Promise<void> {
-  const record = runningServer(localPlace(console.env));
+  const { record } = await findLocalServer(console.env);
+  if (record && !isProcessHere(record)) {
+    throw new CommandError(`process ${record.pid} of another container serves; stop it there`, EXIT.failed);
+  }
   if (record) {
     const { connections = 0 } = await ask(record);
     if (connections > 0 && !force) {

@@ -15,6 +15,8 @@ export interface Storage {
   readonly store: Store;
   readonly recovered: Recovered;
   readonly report: DiskReport;
+  /** The folder was removed: makes it again, locks it, and saves everything there. */
+  saveAnew(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -34,7 +36,7 @@ export async function openStorage(
   },
 ): Promise<Storage> {
   const folder = await DiskFolder.open(path);
-  const unlock = await lockFolder(path);
+  let unlock = await lockFolder(path);
   try {
     const { store, recovered } = await Store.open(folder, { logBytesMax: LOG_BYTES_MAX, ...options });
     const close = async () => {
@@ -47,7 +49,13 @@ export async function openStorage(
       statistics: store.statistics,
       bytes: () => folderBytes(absolute),
     };
-    return { store, recovered, report, close };
+    const saveAnew = async () => {
+      await DiskFolder.open(path);
+      await unlock();
+      unlock = await lockFolder(path);
+      await store.saveAnew();
+    };
+    return { store, recovered, report, saveAnew, close };
   } catch (error) {
     await unlock();
     throw error;

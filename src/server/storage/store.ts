@@ -113,6 +113,20 @@ export class Store implements Journal {
     });
   }
 
+  /** What was kept is gone: begins another log, and a snapshot of everything. Resolves when both are on disk, or failed. */
+  async saveAnew(): Promise<void> {
+    if (this.#snapshot) this.#snapshot.abandoned = true;
+    await this.settled();
+    if (this.#failed) throw new Error('the log cannot be written yet');
+    this.#pumping = this.#roll()
+      .then(() => this.#pump())
+      .catch((error: Error) => this.#fail(error))
+      .finally(() => {
+        this.#pumping = undefined;
+      });
+    await this.settled();
+  }
+
   /** Resolves when everything taken on is on disk, or has failed, and no snapshot is being written. */
   async settled(): Promise<void> {
     while (this.#pumping ?? this.#snapshotting) {

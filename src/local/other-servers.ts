@@ -1,0 +1,108 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { processStat } from '../base/process-identity.ts';
+import type { LocalPlace } from './local-place.ts';
+
+/** The variable by which a local server's process tells for which place it serves. */
+export const PLACE_VARIABLE = 'HOLDFAST_LOCAL_SERVER';
+/** What it is called, where the system has no `/proc` to read the variable from. */
+const TITLE = 'holdfast local server';
+const PS_MS_MAX = 5_000;
+
+/** A local server's process. */
+export interface ServerProcess {
+  readonly pid: number;
+  readonly folder: string;
+  /** Of the two, which began first; empty where that cannot be told. */
+  readonly startedAtTicks: string;
+}
+
+/** What the process of a local server says of its place: `own:/folder`, or `chosen:/folder`. */
+export function placeMark({ folder, chosen }: LocalPlace): string {
+  return `${chosen ? 'chosen' : 'own'}:${folder}`;
+}
+
+export function processTitle(place: LocalPlace): string {
+  return `${TITLE} ${placeMark(place)}`;
+}
+
+/**
+ * The processes of this user that serve where a server in `place` would have to: in its folder; and, for the user's own
+ * server, in any folder that was not chosen on purpose. They show also when the files of the folder were removed, or
+ * cannot be seen from here. Processes of other containers are none of this.
+ */
+export function serversBeside(place: LocalPlace): ServerProcess[] {
+  return localServers().flatMap(({ mark, ...server }) => {
+    const isBeside = (!place.chosen && mark.startsWith('own:')) || server.folder === place.folder;
+    return isBeside && server.pid !== process.pid ? [server] : [];
+  });
+}
+
+function localServers(): (ServerProcess & { readonly mark: string })[] {
+  const uid = process.geteuid?.() ?? -1;
+  const found = process.platform === 'linux' ? marksInProc(uid) : marksInTitles(uid);
+  return found.map(({ pid, mark }) => ({
+    pid,
+    mark,
+    folder: mark.slice(mark.indexOf(':') + 1),
+    startedAtTicks: processStat(pid)?.startedAtTicks ?? '',
+  }));
+}
+
+interface Marked {
+  readonly pid: number;
+  readonly mark: string;
+}
+
+function marksInProc(uid: number): Marked[] {
+  const own = pidNamespaceOf('self');
+  return namesIn('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    const mark = markOf(name, uid);
+    if (mark === undefined || pidNamespaceOf(name) !== own) return [];
+    const pid = Number(name);
+    return processStat(pid)?.ended ? [] : [{ pid, mark }];
+  });
+}
+
+/** Undefined for processes that are gone, another user's, or anything else. */
+function markOf(name: string, uid: number): string | undefined {
+  try {
+    if (statSync(`/proc/${name}`).uid !== uid) return undefined;
+    const environment = readFileSync(`/proc/${name}/environ`, 'utf8').split('\0');
+    return environment
+      .find((each) => each.startsWith(`${PLACE_VARIABLE}=`))
+      ?.slice(PLACE_VARIABLE.length + 1);
+  } catch {
+    return undefined;
+  }
+}
+
+function pidNamespaceOf(name: string): string {
+  try {
+    return readlinkSync(`/proc/${name}/ns/pid`);
+  } catch {
+    return '';
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** By what `ps` shows: `<pid> <uid> holdfast local server own:/folder`. */
+export function marksInTitles(uid: number): Marked[] {
+  const { stdout } = spawnSync('ps', ['-A', '-ww', '-o', 'pid=,uid=,command='], {
+    encoding: 'utf8',
+    timeout: PS_MS_MAX,
+  });
+  return (stdout ?? '').split('\n').flatMap((line) => {
+    const [, pid, owner, title] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    if (Number(owner) !== uid || !title?.startsWith(`${TITLE} `)) return [];
+    return [{ pid: Number(pid), mark: title.slice(TITLE.length + 1) }];
+  });
+}
