@@ -5,6 +5,9 @@ import { type EnvironmentOptions, parseAuth } from '../locks/environment.ts';
 import { connect, type Holdfast, type HoldfastOptions } from '../locks/holdfast.ts';
 import { CommandError } from './command-error.ts';
 import { EXIT } from './exit-codes.ts';
+import { AUTH_VARIABLE } from './run/child-environment.ts';
+import { ancestorsFrom, HELD_VARIABLE } from './run/held-variable.ts';
+import { credentialsOf } from './run/tcp-credentials.ts';
 
 /** The values of the options that `withConnection` adds. */
 export interface ConnectionFlags {
@@ -38,6 +41,13 @@ export function withConnection(command: Command): Command {
     );
 }
 
+/** Of what runs a command under a lock. */
+export function graceOption(): Option {
+  return new Option('--grace <duration>', 'time between SIGTERM and SIGKILL')
+    .argParser(parseDurationOption)
+    .default(5_000, '5s');
+}
+
 /** For the many options that are durations. */
 export function parseDurationOption(text: string): number {
   const durationMs = parseDuration(text);
@@ -46,15 +56,25 @@ export function parseDurationOption(text: string): number {
 }
 
 /**
- * Connects as the options and the environment say.
+ * Connects as the options and the environment say; inside the command of a run, with that run's credentials if there are
+ * none of either.
  *
  * @throws what `connect` does; `runCommandLine` makes one line and exit code 204, 205 or 2 of it.
  */
-export function connectWith(
+export async function connectWith(
   flags: ConnectionFlags,
   more: Pick<HoldfastOptions, 'timeoutMs' | 'signal' | 'labels'> = {},
 ): Promise<Holdfast> {
-  return connect({ ...optionsFrom(flags), app: 'holdfast', ...more });
+  const inherited = flags.auth ? undefined : await inheritedAuth(process.env);
+  const auth = inherited === undefined ? undefined : [parseAuth(inherited, 'credentials of the run above')];
+  return connect({ ...(auth && { auth }), ...optionsFrom(flags), app: 'holdfast', ...more });
+}
+
+/** The credentials of the run inside whose command this is; undefined if there is none, or the environment has its own. */
+export async function inheritedAuth(
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<string | undefined> {
+  return env[AUTH_VARIABLE] ? undefined : credentialsOf(ancestorsFrom(env[HELD_VARIABLE]));
 }
 
 function optionsFrom({ servers, root, auth, sessionTimeout }: ConnectionFlags): EnvironmentOptions {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { CommandError } from '../command-error.ts';
-import { connectWith, parseDurationOption, withConnection } from '../connection.ts';
+import { connectWith, graceOption, parseDurationOption, withConnection } from '../connection.ts';
 import type { Console } from '../console.ts';
 import type { CommandContext } from '../define-command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -39,7 +39,8 @@ export function define(command: Command, { console, exitWith }: CommandContext):
     .option('--rejoin', 'stand again when leadership was lost, instead of exit code 201')
     .option('--try', 'do not wait')
     .option('-w, --wait <duration>', 'wait no longer than this', parseDurationOption)
-    .option('--grace <duration>', 'time between SIGTERM and SIGKILL', parseDurationOption, 5_000)
+    .addOption(graceOption())
+    .option('--pass-auth', 'let the command have $HOLDFAST_AUTH, which is kept from it otherwise')
     .option('-q, --quiet', 'say nothing of waiting')
     .addHelpText('after', DETAILS)
     .action(async (name: string, rest: string[]) => {

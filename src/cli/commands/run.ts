@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { parseDurationOption, withConnection } from '../connection.ts';
+import { graceOption, parseDurationOption, withConnection } from '../connection.ts';
 import type { CommandContext } from '../define-command.ts';
 import { withJson } from '../json.ts';
 import { planRun, type RunFlags } from '../run/run-plan.ts';
@@ -35,7 +35,7 @@ export function define(command: Command, { console, exitWith }: CommandContext):
     .option('--permits <k/n>', 'take k of n permits')
     .option('--max-hold <duration>', 'end the command after this', parseDurationOption)
     .option('--min-hold <duration>', 'hold at least this long, also after the command', parseDurationOption)
-    .option('--grace <duration>', 'time between SIGTERM and SIGKILL', parseDurationOption, 5_000)
+    .addOption(graceOption())
     .addOption(
       new Option('--on-suspend <what>', 'what to do with the command while the connection is down')
         .choices(['pause', 'term', 'ignore'])
@@ -45,6 +45,7 @@ export function define(command: Command, { console, exitWith }: CommandContext):
     .option('--busy-exit <code>', 'exit with this instead of 200')
     .option('--reenter', 'where a run that started this one holds the lock: run under its hold')
     .option('--foreground', 'for interactive programs: the command keeps the terminal')
+    .option('--pass-auth', 'let the command have $HOLDFAST_AUTH, which is kept from it otherwise')
     .option('-q, --quiet', 'say nothing of waiting')
     .addHelpText('after', DETAILS)
     .action(async (lock: string, rest: string[]) => {

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ContenderInfo, LockInfo } from '../../locks/inspection.ts';
-import {
-  type AncestorHold,
-  ancestorsFrom,
-  ancestorsText,
-  judgeOwnHolds,
-  namesToLookAt,
-} from './ancestors.ts';
+import { judgeOwnHolds, namesToLookAt } from './ancestors.ts';
+import { type AncestorHold, ancestorsFrom, ancestorsText } from './held-variable.ts';
 import type { WantedLock } from './run-plan.ts';
 
 const hold = (session: bigint, token: bigint, ...locks: string[]): AncestorHold => ({

@@ -18,6 +18,7 @@ export interface RunFlags extends ConnectionFlags {
   readonly reason?: string;
   readonly foreground?: boolean;
   readonly reenter?: boolean;
+  readonly passAuth?: boolean;
   readonly quiet?: boolean;
   readonly json?: boolean;
 }

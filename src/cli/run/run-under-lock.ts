@@ -11,28 +11,23 @@ import type { LockLease } from '../../locks/lock-lease.ts';
 import { parentLabel } from '../../locks/owner.ts';
 import type { SemaphoreOptions } from '../../locks/semaphore.ts';
 import { CommandError } from '../command-error.ts';
-import { connectWith } from '../connection.ts';
+import { connectWith, inheritedAuth } from '../connection.ts';
 import type { Console } from '../console.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { asCommandError } from '../failures.ts';
 import { sessionText } from '../lock-json.ts';
 import { ownerText } from '../owner-text.ts';
 import { isDebug } from '../report-failure.ts';
-import {
-  type AncestorHold,
-  ancestorsFrom,
-  ancestorsText,
-  HELD_VARIABLE,
-  judgeOwnHolds,
-  namesToLookAt,
-  type OwnHold,
-} from './ancestors.ts';
+import { judgeOwnHolds, namesToLookAt, type OwnHold } from './ancestors.ts';
+import { AUTH_VARIABLE, childEnvironment } from './child-environment.ts';
 import { Guardian } from './guardian.ts';
+import { type AncestorHold, ancestorsFrom, ancestorsText, HELD_VARIABLE } from './held-variable.ts';
 import { lossGraceMs, watchLease } from './lease-watch.ts';
 import { QueueReport } from './queue-report.ts';
 import type { RunPlan, WantedLock } from './run-plan.ts';
 import { exitCodeOfSignal, SignalInbox, SignalledError } from './signal-inbox.ts';
 import { SupervisedChild } from './supervised-child.ts';
+import { offerCredentials } from './tcp-credentials.ts';
 import { enterDoor, ReentryDoor } from './tcp-reentry.ts';
 import { Words } from './words.ts';
 
@@ -257,28 +252,35 @@ async function hold(
   const held: AncestorHold[] = connection
     ? [...ancestors, { session: session.id, token: lease.token, locks: namesOf(plan.lock), door: door?.path }]
     : [...ancestors];
-  const guardian = new Guardian({
-    tree: { mark, pid: undefined, ownGroup: !flags.foreground },
-    leaseEndMs,
-    graceMs,
-    folder: door?.folder,
-    done: false,
-  });
+  let unguarded = (_why: string) => {};
+  const guardian = new Guardian(
+    {
+      tree: { mark, pid: undefined, ownGroup: !flags.foreground },
+      leaseEndMs,
+      graceMs,
+      folder: door?.folder,
+      done: false,
+    },
+    (why) => unguarded(why),
+  );
   const cancels: (() => void)[] = [];
+  const facts = {
+    lockText: plan.lockText,
+    token: lease.token.toString(),
+    session: sessionText(session.id),
+    held: ancestorsText(held),
+    acquiredAt,
+  };
   try {
+    const auth = env[AUTH_VARIABLE] || (await inheritedAuth(env));
+    const offered = door && auth ? await offerCredentials(door.folder, auth) : undefined;
+    if (offered) cancels.push(() => offered.close());
     const child = await SupervisedChild.start(
       plan.command,
       {
         mark,
         foreground: flags.foreground ?? false,
-        env: {
-          ...env,
-          HOLDFAST_LOCK: plan.lockText,
-          HOLDFAST_TOKEN: lease.token.toString(),
-          HOLDFAST_SESSION: sessionText(session.id),
-          [HELD_VARIABLE]: ancestorsText(held),
-          HOLDFAST_ACQUIRED_AT: acquiredAt,
-        },
+        env: childEnvironment(env, facts, flags.passAuth ? auth : undefined),
       },
       (tree) => guardian.tell({ tree }),
     );
@@ -293,6 +295,8 @@ async function hold(
       if (forMs > 0) child.end(forMs);
       else child.kill();
     };
+    unguarded = (why) => end(EXIT.internal, graceMs, `${why}: nothing runs unguarded; ending the command`);
+    if (guardian.failure !== undefined) unguarded(guardian.failure);
     const lost = () => end(EXIT.lost, 0, 'the lock is lost; the command was killed');
 
     const onAbort = () => {
