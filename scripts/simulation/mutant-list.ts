@@ -803,4 +803,28 @@ export const mutants: readonly Mutant[] = [
       'if (stopped) await server.listener.listenAnew({ path: place.socketPath });',
     ]),
   ),
+  killed(
+    'src/cli/run/child-environment.test.ts',
+    mutant("the credentials of a run are in its command's environment", [
+      'cli/run/child-environment.ts',
+      'const { [AUTH_VARIABLE]: _, ...others } = env;',
+      'const others = env;',
+    ]),
+  ),
+  killed(
+    'src/cli/run/guardian.test.ts',
+    mutant('a guardian that ends is started again at once, for ever', [
+      'cli/run/guardian.ts',
+      'const delayMs = DELAYS_MS[this.#earlyDeaths - 1];',
+      'const delayMs = DELAYS_MS[0];',
+    ]),
+  ),
+  killed(
+    'src/cli/run/guardian.test.ts',
+    mutant('a run begins although the file of its guardian is gone', [
+      'cli/run/guardian.ts',
+      'if (!existsSync(entry)) {',
+      'if (!entry) {',
+    ]),
+  ),
 ];

@@ -6,8 +6,12 @@ export function withJson(command: Command): Command {
   return command.option('--json', 'for programs: one JSON value per line');
 }
 
-/** One line. What JSON has no number for, ids and tokens of 64 bits, is a string of decimal digits. */
+/** One line. What JSON has no number for, ids and tokens of 64 bits, is a string of decimal digits; an error is its text. */
 export function jsonLine(value: unknown): string {
-  const json = JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each));
-  return `${visibleJson(json)}\n`;
+  return `${visibleJson(JSON.stringify(value, asText))}\n`;
+}
+
+function asText(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  return value instanceof Error ? value.message : value;
 }

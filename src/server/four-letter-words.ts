@@ -65,6 +65,15 @@ export type FourLetterWord = keyof typeof reports;
 /** What is answered unless told otherwise: what monitors and clients ask for, and nothing that names clients. */
 export const defaultFourLetterWords: readonly FourLetterWord[] = ['srvr', 'ruok', 'mntr', 'isro'];
 
+/** @throws TypeError naming what is no word that could be answered. */
+export function checkFourLetterWords(words: readonly string[] | '*'): void {
+  if (words === '*') return;
+  const unknown = words.find((word) => !Object.hasOwn(reports, word));
+  if (unknown === undefined) return;
+  const known = Object.keys(reports).join(', ');
+  throw new TypeError(`fourLetterWords: ${JSON.stringify(unknown)} given; there are ${known}`);
+}
+
 /** The word that these bytes begin with, if they do. No frame can be as long as a word read as a length. */
 export function fourLetterWordOf(bytes: Buffer): FourLetterWord | undefined {
   const text = bytes.toString('latin1', 0, WORD_BYTES);

@@ -4,6 +4,7 @@ import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { socketAddress } from '../base/socket-address.ts';
 import { firstZxid } from './first-zxid.ts';
+import { checkFourLetterWords } from './four-letter-words.ts';
 import { hex } from './reported.ts';
 import { ServerCore } from './server-core.ts';
 import { limitsFrom, type ServerLimits } from './server-limits.ts';
@@ -99,6 +100,7 @@ export interface AssembledServer {
 export async function assembleServer(options: ServerOptions): Promise<AssembledServer> {
   checkOptionNames('startServer', options, serverOptionNames);
   if (options.admin !== undefined) checkOptionNames('admin', options.admin, adminOptionNames);
+  if (options.fourLetterWords !== undefined) checkFourLetterWords(options.fourLetterWords);
   const { host = '127.0.0.1', port = 0, clock = systemClock, log = silentLog } = options;
   const startedAtMs = clock.nowMs();
   const closers: (() => Promise<void>)[] = [];

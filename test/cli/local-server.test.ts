@@ -1,6 +1,7 @@
-import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { connect } from '../../src/zookeeper.ts';
 import { until } from '../support/until.ts';
 import { isAlive, LocalHome } from './command-process.ts';
 
@@ -208,7 +209,48 @@ describe('holdfast server', () => {
     expect((await server.ended).code).toBe(0);
   });
 
+  test('says that its disk fails, with the time and the reason, whether or not it is asked to tell more', async () => {
+    await using home = await LocalHome.make();
+    const folder = join(home.folder, 'zk');
+    for (const options of [[], ['--json', '--verbose']]) {
+      await using server = home.command('server', '--listen', '127.0.0.1:0', '--data', folder, ...options);
+      await server.says(/127\.0\.0\.1:\d+/);
+      await using zk = await connect(/127\.0\.0\.1:\d+/.exec(server.stdout)![0]);
+      await rm(folder, { recursive: true });
+      const large = Buffer.alloc(700_000);
+      await zk.create('/large', large); // Into the file that is open, as far as it reaches.
+      await expect(zk.create('/larger', large)).rejects.toThrow();
+      await server.says(/the log cannot be written.*\n/, 'stderr');
+      const line = server.stderr.split('\n').find((each) => each.includes('the log cannot be written'))!;
+      if (options.length === 0) {
+        expect(line).toMatch(
+          /^\d{4}-\d\d-\d\dT[\d:.]+Z error the log cannot be written: writes are refused error="ENOENT: .*"$/,
+        );
+        expect(server.stderr).not.toContain('server started');
+      } else {
+        expect(JSON.parse(line)).toMatchObject({
+          time: expect.stringMatching(/^\d{4}-.*Z$/),
+          level: 'error',
+          error: expect.stringMatching(/^ENOENT: /),
+        });
+        expect(server.stderr).toContain('server started');
+      }
+      server.kill('SIGTERM');
+      await server.ended;
+    }
+  });
+
+  test('shows its default address as it is written', async () => {
+    await using home = await LocalHome.make();
+    const { stdout } = await home.command('server', '--help').ended;
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('host:port or unix:/path (default: 127.0.0.1:2181)');
+  });
+
   test.each([
+    [
+      ['--words', 'srvr,foo'],
+      'fourLetterWords: "foo" given; there are ruok, isro, srvr, stat, mntr, conf, cons, crst, srst, dump, envi, wchs, wchc, wchp, dirs',
+    ],
     [['--limit', 'bogus=1'], 'there is no limit bogus'],
     [
       ['--limit', 'tickMs'],

@@ -1,7 +1,7 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemClock } from '../../base/clock.ts';
 import { describeDuration } from '../../base/duration.ts';
-import type { Log } from '../../base/log.ts';
+import { socketAddress } from '../../base/socket-address.ts';
 import { findLocalServer, stopLocalServer } from '../../local/ensure-local-server.ts';
 import { isProcessHere, type ServerRecord } from '../../local/server-record.ts';
 import type { ServerLimits } from '../../server/server-limits.ts';
@@ -10,6 +10,7 @@ import { CommandError } from '../command-error.ts';
 import type { CommandContext } from '../define-command.ts';
 import { EXIT } from '../exit-codes.ts';
 import { jsonLine, withJson } from '../json.ts';
+import { serverLog } from '../server-log.ts';
 import { askFourLetterWord } from '../tcp-four-letter-word.ts';
 import { visibleText } from '../terminal/visible-text.ts';
 
@@ -34,15 +35,16 @@ Examples:
 
 export function define(command: Command, context: CommandContext): void {
   withJson(command.enablePositionalOptions())
-    .option('-l, --listen <address>', 'host:port or unix:/path', parseListen, {
-      host: '127.0.0.1',
-      port: 2181,
-    })
+    .addOption(
+      new Option('-l, --listen <address>', 'host:port or unix:/path')
+        .argParser(parseListen)
+        .default({ host: '127.0.0.1', port: 2181 }, '127.0.0.1:2181'),
+    )
     .option('-d, --data <folder>', 'keep everything there; in memory if left out')
     .option('--admin <host:port>', 'answer operators over HTTP: /commands, /metrics, /healthz', parseHostPort)
     .option('--limit <name=value>', 'one of the limits of docs/embedded-server.md; may be repeated', addLimit)
     .option('--words <list>', 'the four-letter words to answer, such as srvr,mntr, or all')
-    .option('--verbose', 'log on standard error')
+    .option('--verbose', 'log everything on standard error, and not only what goes wrong')
     .addHelpText('after', EXAMPLES)
     .action((flags: ServerFlags) => serve(flags, context));
   withJson(command.command('status'))
@@ -57,18 +59,16 @@ export function define(command: Command, context: CommandContext): void {
 /** Runs until SIGINT or SIGTERM. */
 async function serve(flags: ServerFlags, { console }: CommandContext): Promise<void> {
   const { startServer } = await import('../../server/start-server.ts');
-  const log: Log | undefined = flags.verbose
-    ? (level, message, fields) => console.stderr.write(jsonLine({ level, message, ...fields }))
-    : undefined;
+  const log = serverLog(console, { verbose: flags.verbose ?? false, json: flags.json ?? false });
   const server = await startServer({
     ...flags.listen,
     ...(flags.data !== undefined && { folder: flags.data }),
     ...(flags.admin && { admin: flags.admin }),
     ...(flags.limit && { limits: flags.limit }),
     ...(flags.words !== undefined && {
-      fourLetterWords: flags.words === 'all' ? '*' : flags.words.split(','),
+      fourLetterWords: flags.words === 'all' ? '*' : flags.words.split(',').map((word) => word.trim()),
     }),
-    ...(log && { log }),
+    log,
   }).catch((error: NodeJS.ErrnoException) => {
     const misused = error instanceof TypeError || error instanceof RangeError;
     if (error.code === undefined && !misused) throw error;
@@ -77,7 +77,9 @@ async function serve(flags: ServerFlags, { console }: CommandContext): Promise<v
   const { connectString, adminUrl } = server;
   const said = adminUrl === undefined ? connectString : `${connectString}, for operators ${adminUrl}`;
   console.stdout.write(
-    flags.json ? jsonLine({ event: 'listening', connectString, adminUrl }) : `listening on ${said}\n`,
+    flags.json
+      ? jsonLine({ event: 'listening', connectString, adminUrl })
+      : `listening on ${visibleText(said)}\n`,
   );
   await new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
@@ -110,8 +112,8 @@ async function status({ json }: { json?: boolean }, { console, exitWith }: Comma
   const upMs = systemClock.wallMs() - Date.parse(record.since);
   const rows = [
     ['running', `process ${record.pid}, version ${record.version}, for ${describeDuration(upMs)}`],
-    ['address', `unix:${record.socketPath}`],
-    ['folder', record.folder],
+    ['address', visibleText(socketAddress(record.socketPath))],
+    ['folder', visibleText(record.folder)],
     ['connections', connections === undefined ? 'it does not answer' : String(connections)],
     ['held or queued', String(ephemeralNodes ?? '?')],
   ];
