@@ -24,7 +24,8 @@ export type {
 } from './client/request-options.ts';
 export type { Hold, Session } from './client/session.ts';
 export type { ClientEvents } from './client/session-keeper.ts';
-export type { Resolve, TlsOptions } from './client/tcp-transport.ts';
+export type { TlsOptions } from './client/tcp-tls-options.ts';
+export type { Resolve } from './client/tcp-transport.ts';
 export {
   connect,
   type NodeState,

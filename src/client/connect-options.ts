@@ -8,7 +8,8 @@ import type { SaslCredentials } from '../session/sasl-digest-md5.ts';
 import { checkChoice, checkDuration } from './arguments.ts';
 import { type ConnectString, parseConnectString } from './connect-string.ts';
 import { readLeaseOptions } from './lease-options.ts';
-import { type Resolve, TcpTransport, type TlsOptions } from './tcp-transport.ts';
+import type { TlsOptions } from './tcp-tls-options.ts';
+import { type Resolve, TcpTransport } from './tcp-transport.ts';
 import type { Transport } from './transport.ts';
 
 /** Credentials for one scheme, e.g. `digest` with `user:password`. */

@@ -1,25 +1,10 @@
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { connect as connectTls } from 'node:tls';
 import { fraction, type Random } from '../base/random.ts';
 import type { ServerAddress } from '../session/session-io.ts';
+import { readTlsOptions, type TlsOptions, type TlsSettings } from './tcp-tls-options.ts';
 import type { Link, LinkHandlers, Transport } from './transport.ts';
-
-/** Certificates and keys, as `node:tls` takes them. The server is verified unless that is turned off by name. */
-export type TlsOptions = Pick<
-  ConnectionOptions,
-  | 'ca'
-  | 'cert'
-  | 'key'
-  | 'passphrase'
-  | 'pfx'
-  | 'servername'
-  | 'minVersion'
-  | 'maxVersion'
-  | 'ciphers'
-  | 'checkServerIdentity'
-  | 'rejectUnauthorized'
->;
 
 /** The addresses of a host name. Asked anew for every connection, since they change while a client lives. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
@@ -28,16 +13,17 @@ const resolveBySystem: Resolve = async (host) =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
 export class TcpTransport implements Transport {
-  readonly #tls: TlsOptions | undefined;
+  readonly #tls: TlsSettings | undefined;
   readonly #random: Random;
   readonly #resolve: Resolve;
 
+  /** @throws TypeError for certificates and keys that are none. */
   constructor(options: {
     readonly tls?: TlsOptions | undefined;
     readonly random: Random;
     readonly resolve?: Resolve | undefined;
   }) {
-    this.#tls = options.tls;
+    this.#tls = options.tls === undefined ? undefined : readTlsOptions(options.tls);
     this.#random = options.random;
     this.#resolve = options.resolve ?? resolveBySystem;
   }
@@ -56,9 +42,12 @@ export class TcpTransport implements Transport {
       if (this.#tls) socket.on('data', received);
       attach(socket, this.#tls ? 'secureConnect' : 'connect', handlers, () => destroyed);
     };
-    this.#addressOf(server).then(open, (error: Error) => {
-      if (!destroyed) handlers.closed(error);
-    });
+    // Whatever it is that cannot be opened (an address that is none): the attempt has failed, and nothing else.
+    this.#addressOf(server)
+      .then(open)
+      .catch((error: Error) => {
+        if (!destroyed) handlers.closed(error);
+      });
     return {
       get address() {
         return address;
@@ -86,12 +75,8 @@ export class TcpTransport implements Transport {
     if (!this.#tls) return connectTcp({ ...where, noDelay: true, onread: readInto(received) });
     // The certificate is checked against the name that was asked for, not the address it led to.
     const servername = this.#tls.servername ?? (isIP(host) || isSocketPath(host) ? undefined : host);
-    const socket = connectTls({
-      ...this.#tls,
-      ...where,
-      ...(servername === undefined ? {} : { servername }),
-    });
-    return socket.setNoDelay(true);
+    const named = servername === undefined ? {} : { servername };
+    return connectTls({ ...this.#tls, ...where, ...named }).setNoDelay(true);
   }
 }
 
