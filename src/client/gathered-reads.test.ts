@@ -256,8 +256,8 @@ describe('reads of one tick', () => {
     const [a, data, children, b] = await settled;
     expect([a.status, b.status]).toEqual(['fulfilled', 'fulfilled']);
     expect(data).toEqual({ status: 'rejected', reason: await alone });
-    expect(data).toMatchObject({ reason: { message: 'getData /none: no node', code: 'ZK_NO_NODE' } });
-    expect(children).toMatchObject({ reason: { message: 'getChildren /none/below: no node' } });
+    expect(data).toMatchObject({ reason: { message: 'get /none: no node', code: 'ZK_NO_NODE' } });
+    expect(children).toMatchObject({ reason: { message: 'children /none/below: no node' } });
   });
 
   test('are not sent if they are given up before the tick ends', async () => {
@@ -344,8 +344,14 @@ describe('reads of one tick', () => {
     await closed;
     for (const read of await reads) expect(read).toMatchObject({ reason: { code: 'ZK_CLOSED' } });
     expect(await late).toMatchObject([
-      { reason: { message: 'getData: the client is closed' } },
-      { reason: { message: 'getChildren: the client is closed' } },
+      {
+        reason: { message: 'get /a: not sent, since the client was closed before; connect() opens another' },
+      },
+      {
+        reason: {
+          message: 'children /b: not sent, since the client was closed before; connect() opens another',
+        },
+      },
     ]);
     expect(clock.alarmCount).toBe(0);
   });

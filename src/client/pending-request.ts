@@ -3,6 +3,7 @@ import { ServerError } from '../protocol/errors.ts';
 import type { Operation } from '../protocol/operations.ts';
 import { SessionRequest } from '../session/session-request.ts';
 import type { WatchIntent } from '../session/watch-registry.ts';
+import { callOf } from './call-names.ts';
 
 /** What a request is, as the method that makes it says it. */
 export interface RequestSpec<Q, R, V> {
@@ -43,6 +44,11 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
     return this.#spec.path;
   }
 
+  override get what(): string {
+    const call = callOf(this.operation.name);
+    return this.path === undefined ? call : `${call} ${this.path}`;
+  }
+
   answered(reply: unknown, zxid: bigint): void {
     this.onSettled?.();
     this.onLateAnswer?.();
@@ -56,7 +62,7 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
   refused(serverCode: number): void {
     const answer = this.#spec.shapeRefusal?.(serverCode);
     if (answer) this.onLateAnswer?.(); // The watch of an `exists` that found nothing is set all the same.
-    if (!answer) return this.failed(new ServerError(serverCode, this.operation.name, this.#spec.path));
+    if (!answer) return this.failed(new ServerError(serverCode, callOf(this.operation.name), this.path));
     this.onSettled?.();
     this.#deferred.resolve(answer.value);
   }

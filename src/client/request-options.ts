@@ -1,6 +1,7 @@
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import type { AddWatchMode } from '../protocol/constants.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
+import { callOf } from './call-names.ts';
 import { type CreateOptions, creationNames } from './operations-of-multi.ts';
 import type { Session } from './session.ts';
 
@@ -70,27 +71,23 @@ export function checkEventsOptions(options: EventsOptions): void {
   checkOptionNames('events', options, events);
 }
 
-/** What the caller wrote, and which options it takes, by the name of the operation that is sent. */
-const calls: Readonly<Record<string, readonly [call: string, names: OptionNames<RequestOptions>]>> = {
-  create2: ['create', creation],
-  createContainer: ['create', creation],
-  createTtl: ['create', creation],
-  delete: ['delete', versioned],
-  exists: ['exists', read],
-  getData: ['get', read],
-  setData: ['set', versioned],
-  getChildren: ['children', read],
-  getChildren2: ['childrenWithStat', read],
-  setAcl: ['setAcl', versioned],
-  sync: ['sync', sync],
-  // `sync({ by: 'quorum' })` is an empty multi.
-  multi: ['multi', sync],
-  getAllChildrenNumber: ['countDescendants', request],
-  getEphemerals: ['ephemerals', request],
+/** Which options a call takes, by the name of the operation that is sent. */
+const namesOf: Readonly<Record<string, OptionNames<RequestOptions>>> = {
+  create2: creation,
+  createContainer: creation,
+  createTtl: creation,
+  delete: versioned,
+  exists: read,
+  getData: read,
+  setData: versioned,
+  getChildren: read,
+  getChildren2: read,
+  setAcl: versioned,
+  sync,
+  multi: sync,
 };
 
 /** @throws TypeError for what is no options object, and for an option that the call does not have. */
 export function checkRequestOptions(operation: string, options: RequestOptions): void {
-  const [call, names] = calls[operation] ?? [operation, request];
-  checkOptionNames(call, options, names);
+  checkOptionNames(callOf(operation), options, namesOf[operation] ?? request);
 }

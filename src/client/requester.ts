@@ -33,11 +33,11 @@ export class Requester {
     const { signal, timeoutMs, session } = options;
     if (timeoutMs !== undefined) checkDuration('timeoutMs', timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
     if (signal?.aborted) return Promise.reject(signal.reason);
+    const request = new PendingRequest(spec);
     if (session && session !== this.#keeper.session) {
-      const message = `${spec.operation.name}: the session it belongs to is over`;
+      const message = `${request.what}: not sent, since the session it belongs to is over`;
       return Promise.reject(new SessionLostError(message, 'expired-by-server', 'not-applied'));
     }
-    const request = new PendingRequest(spec);
     const { driver } = this.#keeper;
     driver.submit(request as PendingRequest);
     // A client that is closed has refused it by now, and nothing is left to bound.
@@ -92,7 +92,7 @@ export class Requester {
         ? undefined
         : this.#clock.at(this.#clock.nowMs() + timeoutMs, () => {
             const outcome = request.stage === 'sent' ? 'unknown' : 'not-applied';
-            giveUp(new RequestTimeoutError(request.operation.name, timeoutMs, outcome));
+            giveUp(new RequestTimeoutError(request.what, timeoutMs, outcome));
           });
     request.onSettled = () => {
       signal?.removeEventListener('abort', onAbort);

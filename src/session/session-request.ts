@@ -19,6 +19,8 @@ export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
   xid = 0;
   sentAtMs = 0;
   attemptCount = 0;
+  /** How long its frame is, once it was encoded by itself. */
+  frameBytes = 0;
 
   constructor(
     operation: Operation<Q, R>,
@@ -30,6 +32,11 @@ export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
     this.record = record;
     this.watch = watch;
     this.watches = watches;
+  }
+
+  /** For error messages: what was asked for, as its caller would say it. */
+  get what(): string {
+    return this.operation.name;
   }
 }
 

@@ -75,7 +75,7 @@ describe('create', () => {
       condition: 'node-exists',
       outcome: 'not-applied',
       path: '/there',
-      message: 'create2 /there: node exists',
+      message: 'create /there: node exists',
     });
     await expect(zk.create('/missing/child')).rejects.toMatchObject({ code: 'ZK_NO_NODE' });
     await expect(zk.create('/ephemeral/child')).rejects.toMatchObject({

@@ -196,7 +196,7 @@ describe('a request whose time runs out', () => {
     await using scene = await startScene();
     const error = await scene.zk.create('/never', '', { timeoutMs: 20 }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RequestTimeoutError);
-    expect(error).toMatchObject({ outcome: 'not-applied', message: 'create2: no answer within 20 ms' });
+    expect(error).toMatchObject({ outcome: 'not-applied', message: 'create /never: no answer within 20 ms' });
     const next = scene.zk.get('/next');
     const connection = await scene.connected();
     const requests = await connection.take(1);
