@@ -221,8 +221,8 @@ export const mutants: readonly Mutant[] = [
     { faults: ['stall'], often: 'hold-long' },
     mutant('a lease has no end of its own', [
       'session/contact.ts',
-      'return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;',
-      'return lagMs + clockRateTolerance === -1 ? 0 : Number.MAX_SAFE_INTEGER;',
+      'if (this.#resumingSinceMs === undefined) return endMs;',
+      'if (endMs > 0) return Number.MAX_SAFE_INTEGER;',
     ]),
   ),
   rare(
@@ -504,7 +504,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a release is not repeated while the disk is full', [
     WRITES,
-    "if (!isServerError(error, 'not-read-only')) throw error;\n    }\n    await",
+    "if (!isServerError(error, 'not-read-only') && !(error instanceof QueueFullError)) throw error;\n    }\n    await",
     'throw error;\n    }\n    await',
   ]),
   of(

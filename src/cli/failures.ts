@@ -14,6 +14,8 @@ export const EXIT_BY_ERROR: Readonly<Record<string, ExitCode>> = {
   LeaseEndedError: EXIT.lost,
   AuthFailedError: EXIT.refused,
   UnreachableError: EXIT.unreachable,
+  ServerBehindError: EXIT.unreachable,
+  QueueFullError: EXIT.unreachable,
   ClosedError: EXIT.internal,
   ProtocolError: EXIT.serverError,
   LocalServerError: EXIT.unreachable,

@@ -5,6 +5,7 @@ import { type Random, systemRandom } from '../base/random.ts';
 import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
 import type { LeaseOptions } from '../session/contact.ts';
 import type { SaslCredentials } from '../session/sasl-digest-md5.ts';
+import type { QueueLimits } from '../session/session-io.ts';
 import { checkChoice, checkDuration } from './arguments.ts';
 import { type ConnectString, parseConnectString } from './connect-string.ts';
 import { readLeaseOptions } from './lease-options.ts';
@@ -51,6 +52,14 @@ export interface ConnectOptions {
   readonly heartbeat?: 'leader' | 'quorum';
   /** How the end of a lease is reckoned. */
   readonly lease?: Partial<LeaseOptions>;
+  /**
+   * After a lost session, take a server that is behind what this client has seen: of another ensemble, or restored from
+   * an older backup. Fencing tokens start lower there, so it is refused by default, and the next server tried.
+   */
+  readonly acceptOlderServers?: boolean;
+  /** How many requests may wait while there is no connection, and of how many bytes together; 100 000 and 64 MiB. */
+  readonly queuedRequestsMax?: number;
+  readonly queuedBytesMax?: number;
   /** The longest request; as the servers' `jute.maxbuffer` if that was changed. */
   readonly requestBytesMax?: number;
   /** The longest reply; a longer one costs the connection. 64 MiB if left out. */
@@ -78,6 +87,9 @@ export const connectOptionNames: OptionNames<ConnectOptions> = {
   busyPollMs: true,
   heartbeat: true,
   lease: true,
+  acceptOlderServers: true,
+  queuedRequestsMax: true,
+  queuedBytesMax: true,
   requestBytesMax: true,
   replyBytesMax: true,
   log: true,
@@ -99,6 +111,8 @@ export interface ClientConfig extends ConnectString {
   readonly busyPollMs: number;
   readonly heartbeat: 'leader' | 'quorum';
   readonly lease: LeaseOptions;
+  readonly acceptOlderServers: boolean;
+  readonly queueLimits: QueueLimits;
   readonly requestBytesMax: number;
   readonly replyBytesMax: number;
   readonly log: Log;
@@ -112,6 +126,7 @@ const DEFAULT_SESSION_TIMEOUT_MS = 15_000;
 const DEFAULT_REPLY_BYTES_MAX = 64 * 1024 * 1024;
 /** More is no wait for a near server any more. */
 const BUSY_POLL_MS_MAX = 1_000;
+const QUEUED_MAX = { requests: 100_000, bytes: 64 * 1024 * 1024 };
 const DIAL_MS = { min: 500, max: 10_000 };
 
 /** @throws TypeError, RangeError naming the option, what was given and what is allowed. */
@@ -141,6 +156,11 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
     busyPollMs: checkDuration('busyPollMs', options.busyPollMs ?? 0, { min: 0, max: BUSY_POLL_MS_MAX }),
     heartbeat: checkChoice('heartbeat', options.heartbeat ?? 'leader', { leader: 0, quorum: 0 }),
     lease: readLeaseOptions(options.lease),
+    acceptOlderServers: options.acceptOlderServers ?? false,
+    queueLimits: {
+      requestsMax: checkCount('queuedRequestsMax', options.queuedRequestsMax ?? QUEUED_MAX.requests),
+      bytesMax: checkCount('queuedBytesMax', options.queuedBytesMax ?? QUEUED_MAX.bytes),
+    },
     requestBytesMax: checkBytes('requestBytesMax', options.requestBytesMax ?? REQUEST_BYTES_MAX),
     replyBytesMax: checkBytes('replyBytesMax', options.replyBytesMax ?? DEFAULT_REPLY_BYTES_MAX),
     log: options.log ?? silentLog,
@@ -152,6 +172,10 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
 
 function checkBytes(name: string, bytes: number): number {
   return checkDuration(name, bytes, { min: 1, max: INT32_MAX });
+}
+
+function checkCount(name: string, count: number): number {
+  return checkDuration(name, count, { min: 1, max: Number.MAX_SAFE_INTEGER });
 }
 
 /** A misspelt entry would connect as somebody else: without the rights that were meant. */

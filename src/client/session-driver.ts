@@ -17,7 +17,11 @@ export interface DriverEvents {
   leasesEnded(error: Error): void;
   seekReadWriteServer(): void;
   askForMultiRead(server: ServerAddress, connection: number): void;
-  attemptFailed(server: ServerAddress, error: Error): void;
+  attemptFailed(attempt: {
+    readonly server: ServerAddress;
+    readonly error: Error;
+    readonly opened: boolean;
+  }): void;
 }
 
 /**
@@ -148,7 +152,7 @@ export class SessionDriver {
           break;
         case 'attempt-failed':
           this.#log('info', 'connection attempt failed', { server: effect.server, error: effect.error });
-          this.#events.attemptFailed(effect.server, effect.error);
+          this.#events.attemptFailed(effect);
           break;
       }
     }

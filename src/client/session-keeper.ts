@@ -1,13 +1,15 @@
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
-import { ClosedError, UnreachableError } from '../protocol/errors.ts';
+import { ClosedError, type UnreachableError } from '../protocol/errors.ts';
+import { serverBehind } from '../session/session-errors.ts';
 import type { AuthInfo, ServerAddress } from '../session/session-io.ts';
 import { SessionMachine } from '../session/session-machine.ts';
 import type { SessionState } from '../session/session-state.ts';
 import type { ClientConfig } from './connect-options.ts';
-import { addressText } from './connect-string.ts';
+import { ConnectionAttempts } from './connection-attempts.ts';
 import type { Asking } from './four-letter-word.ts';
 import { understandsMultiRead } from './multi-read-probe.ts';
+import { newestZxidOf } from './newest-zxid.ts';
 import { servesWrites } from './read-write-probe.ts';
 import { ServerList } from './server-list.ts';
 import { Session } from './session.ts';
@@ -35,7 +37,9 @@ export class SessionKeeper {
   readonly #auths: AuthInfo[];
   readonly #authWaiters = new Map<AuthInfo, Deferred<void>>();
   readonly #connectedWaiters = new Set<Deferred<Session>>();
-  readonly #attemptErrors: Error[] = [];
+  readonly #attempts: ConnectionAttempts;
+  /** The newest transaction that the sessions before this one have seen. */
+  #seenZxid = 0n;
   readonly #closed = deferred();
   #driver!: SessionDriver;
   #session!: Session;
@@ -50,6 +54,7 @@ export class SessionKeeper {
   constructor(config: ClientConfig) {
     this.#config = config;
     this.#servers = new ServerList(config.servers, config.random);
+    this.#attempts = new ConnectionAttempts(config.servers);
     this.#auths = config.auth.map(toAuthInfo);
     // A listener of `listenerError` that throws is only logged: telling it again would never end.
     this.events = new Emitter<ClientEvents>((error, name) =>
@@ -83,7 +88,7 @@ export class SessionKeeper {
     const onAbort = () => waiter.reject(signal!.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     const { clock } = this.#config;
-    const cancel = clock.at(clock.nowMs() + timeoutMs, () => waiter.reject(this.#unreachable(timeoutMs)));
+    const cancel = clock.at(clock.nowMs() + timeoutMs, () => waiter.reject(this.unreachable(timeoutMs)));
     try {
       return await waiter.promise;
     } finally {
@@ -118,6 +123,8 @@ export class SessionKeeper {
       connectTimeoutMs: config.dialTimeoutMs,
       requestBytesMax: config.requestBytesMax,
       replyBytesMax: config.replyBytesMax,
+      queueLimits: config.queueLimits,
+      seenZxid: config.acceptOlderServers ? 0n : this.#seenZxid,
       readOnlyAllowed: config.readOnly,
       gatherReads: config.gatherReads,
       heartbeat: config.heartbeat,
@@ -132,7 +139,10 @@ export class SessionKeeper {
       leasesEnded: (error) => session.endHolds(error),
       seekReadWriteServer: () => void this.#probe(driver),
       askForMultiRead: (server, connection) => void this.#askForMultiRead(driver, server, connection),
-      attemptFailed: (server, error) => this.#attemptFailed(server, error),
+      attemptFailed: ({ server, error, opened }) => {
+        this.#attempts.failed(server, error);
+        if (opened) void this.#explain(server);
+      },
     };
     const { clock, log, transport, busyPollMs } = config;
     const driver = new SessionDriver(machine, { transport, clock, events, log, busyPollMs });
@@ -150,7 +160,7 @@ export class SessionKeeper {
     switch (state.kind) {
       case 'connected':
         session.connectionCount++;
-        this.#attemptErrors.length = 0;
+        this.#attempts.succeeded();
         this.#settleWhenReady();
         this.events.emit('connected', { session, readOnly: state.readOnly });
         break;
@@ -169,6 +179,7 @@ export class SessionKeeper {
   }
 
   #lost(session: Session, refused: boolean, error: Error): void {
+    if (session.lastZxid > this.#seenZxid) this.#seenZxid = session.lastZxid;
     session.end(error);
     this.events.emit('lost', { session, error });
     if (refused) {
@@ -207,18 +218,21 @@ export class SessionKeeper {
     });
   }
 
-  #attemptFailed(server: ServerAddress, error: Error): void {
-    this.#attemptErrors.push(new Error(`${addressText(server)}: ${error.message}`, { cause: error }));
-    if (this.#attemptErrors.length > this.#servers.servers.length * 2) this.#attemptErrors.shift();
+  /** A server that is behind closes the connection without a word. What it says of itself tells why. */
+  async #explain(server: ServerAddress): Promise<void> {
+    const seenZxid = this.#seenZxid;
+    if (this.#session.id !== 0n || seenZxid === 0n || this.#config.acceptOlderServers) return;
+    if (!this.#attempts.isTimeToAsk(server, this.#config.clock.nowMs())) return;
+    const zxid = await newestZxidOf(server, this.#asking());
+    if (zxid === undefined || zxid >= seenZxid) return;
+    const error = serverBehind(seenZxid, zxid);
+    this.#config.log('warn', 'a server is behind, and not taken', { server, error });
+    this.#attempts.failed(server, error);
   }
 
-  #unreachable(timeoutMs: number): UnreachableError {
-    const servers = this.#config.servers.map(addressText).join(', ');
-    const last = this.#attemptErrors.at(-1);
-    return new UnreachableError(
-      `no session with ${servers} within ${timeoutMs} ms${last ? `; last: ${last.message}` : ''}`,
-      { cause: new AggregateError(this.#attemptErrors, 'connection attempts') },
-    );
+  /** For a wait for a connection that has ended: what became of the attempts. */
+  unreachable(timeoutMs: number): UnreachableError {
+    return this.#attempts.unreachable(timeoutMs);
   }
 
   /** One server per call; the session asks again, less and less often, for as long as it is read-only. */

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type AddWatchMode, addWatchModes, type WatchType, watchTypes } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
-import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { isServerError, SessionLostError, type UnreachableError } from '../protocol/errors.ts';
 import { operations } from '../protocol/operations.ts';
 import type { ClientInfo, Stat } from '../protocol/records.ts';
 import type { WatchEvent, Watcher, WatchIntent } from '../session/watch-registry.ts';
@@ -109,6 +109,8 @@ export async function connect(servers: string, options: ConnectOptions = {}): Pr
 export class ZooKeeper implements AsyncDisposable {
   /** The servers that it was given, as text. @internal */
   readonly servers: readonly string[];
+  /** What a wait of so long for a connection, in vain, is to end with: it says what became of the attempts. @internal */
+  readonly unreachable: (timeoutMs: number) => UnreachableError;
   readonly #log: Log;
   readonly #keeper: SessionKeeper;
   readonly #requester: Requester;
@@ -120,6 +122,7 @@ export class ZooKeeper implements AsyncDisposable {
     this.#chroot = new Chroot(config.chroot);
     this.servers = config.servers.map(addressText);
     this.#keeper = new SessionKeeper(config);
+    this.unreachable = (timeoutMs) => this.#keeper.unreachable(timeoutMs);
     this.#requester = new Requester(this.#keeper, config.clock, (session, watch) => {
       void this.#removeWatcher(session, watch);
     });

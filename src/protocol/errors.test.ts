@@ -10,7 +10,9 @@ const {
   LeaseEndedError,
   MultiError,
   ProtocolError,
+  QueueFullError,
   RequestTimeoutError,
+  ServerBehindError,
   ServerError,
   SessionLostError,
   UnreachableError,
@@ -182,6 +184,15 @@ const samples = (
       'not-applied',
       'nobody',
     ],
+    [
+      new ServerBehindError('behind'),
+      'ServerBehindError',
+      'ZK_SERVER_BEHIND',
+      'connection',
+      'not-applied',
+      'behind',
+    ],
+    [new QueueFullError('full'), 'QueueFullError', 'ZK_QUEUE_FULL', 'request', 'not-applied', 'full'],
     [new ClosedError('closed'), 'ClosedError', 'ZK_CLOSED', 'client', 'not-applied', 'closed'],
     [new ClosedError('closed', 'unknown'), 'ClosedError', 'ZK_CLOSED', 'client', 'unknown', 'closed'],
     [new ProtocolError('cut'), 'ProtocolError', 'ZK_PROTOCOL', 'connection', 'unknown', 'cut'],
@@ -232,7 +243,10 @@ describe('instanceof', () => {
   const isA = (error: unknown, type: unknown) => error instanceof (type as typeof ServerError);
 
   test('holds for the class itself and the classes above it, and for no other', () => {
-    const above: Record<string, string[]> = { MultiError: ['MultiError', 'ServerError'] };
+    const above: Record<string, string[]> = {
+      MultiError: ['MultiError', 'ServerError'],
+      ServerBehindError: ['ServerBehindError', 'UnreachableError'],
+    };
     for (const { error, name } of samples) {
       expect(isA(error, ZkError)).toBe(true);
       const holding = classes.filter(([, type]) => isA(error, type)).map(([each]) => each);

@@ -147,8 +147,25 @@ export class AuthFailedError extends ZkError {
 /** No server could be reached in the time allowed; `cause` is an `AggregateError` of the attempts. */
 export class UnreachableError extends ZkError {
   static override readonly brand: string = 'UnreachableError';
-  readonly code = 'ZK_UNREACHABLE';
+  readonly code: 'ZK_UNREACHABLE' | 'ZK_SERVER_BEHIND' = 'ZK_UNREACHABLE';
   readonly scope = 'connection';
+  readonly outcome = 'not-applied';
+}
+
+/**
+ * The server knows less than this client has seen: it belongs to another ensemble, was restored from an older backup, or
+ * lags. A new session there would be given smaller fencing tokens, so it is refused and the next server tried.
+ */
+export class ServerBehindError extends UnreachableError {
+  static override readonly brand: string = 'ServerBehindError';
+  override readonly code = 'ZK_SERVER_BEHIND';
+}
+
+/** Too much waits for a connection already; this request was not taken on, and was not sent. */
+export class QueueFullError extends ZkError {
+  static override readonly brand: string = 'QueueFullError';
+  readonly code = 'ZK_QUEUE_FULL';
+  readonly scope = 'request';
   readonly outcome = 'not-applied';
 }
 
@@ -246,6 +263,21 @@ export const errorTable: readonly ErrorRow[] = [
     scope: 'connection',
     outcome: 'not-applied',
     advice: 'check the server list and the network; retry later',
+  },
+  {
+    name: 'ServerBehindError',
+    code: 'ZK_SERVER_BEHIND',
+    scope: 'connection',
+    outcome: 'not-applied',
+    advice:
+      'check that the list names servers of one ensemble; `acceptOlderServers` if it was restored on purpose',
+  },
+  {
+    name: 'QueueFullError',
+    code: 'ZK_QUEUE_FULL',
+    scope: 'request',
+    outcome: 'not-applied',
+    advice: 'wait until there is a connection (`zk.connected()`), and ask for less meanwhile',
   },
   {
     name: 'ClosedError',

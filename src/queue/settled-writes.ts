@@ -8,6 +8,7 @@ import {
   ConnectionLossError,
   isServerError,
   MultiError,
+  QueueFullError,
   SessionLostError,
 } from '../protocol/errors.ts';
 
@@ -21,8 +22,8 @@ export function isSessionOver(error: unknown): boolean {
   return error instanceof SessionLostError || error instanceof ClosedError;
 }
 
-/** How soon a server that takes no writes is asked again. */
-const READ_ONLY_RETRY_MS = 250;
+/** How soon a write is made again that could not be taken. */
+const RETRY_MS = 250;
 
 /** Whose time and session a write is of. */
 export interface WriteBounds {
@@ -47,7 +48,8 @@ export async function untilSettled(bounds: WriteBounds, attempt: () => Promise<u
 }
 
 /**
- * Asks again while the server takes no writes, its disk being full or its quorum away. For what cannot be left open:
+ * Asks again while the server takes no writes, its disk being full or its quorum away, and while the client takes no more
+ * of them on, since there is no connection and too much waits for one. For what cannot be left open:
  * an entry that is not removed, or not known to be there, would stay in everybody's way for as long as the session.
  */
 export async function untilWritable<T>(
@@ -58,9 +60,9 @@ export async function untilWritable<T>(
     try {
       return await attempt();
     } catch (error) {
-      if (!isServerError(error, 'not-read-only')) throw error;
+      if (!isServerError(error, 'not-read-only') && !(error instanceof QueueFullError)) throw error;
     }
-    await sleep(clock, READ_ONLY_RETRY_MS, session.lost).catch(() => {}); // The attempt will say that it is over.
+    await sleep(clock, RETRY_MS, session.lost).catch(() => {}); // The attempt will say that it is over.
   }
 }
 

@@ -4,7 +4,15 @@ export interface LeaseOptions {
   readonly clockRateTolerance: number;
   /** How long a touch may take from the server we talk to, to its leader: half a tick. */
   readonly touchLagMs: number;
+  /**
+   * The smallest session timeout that any of the servers may grant: their smallest `maxSessionTimeout`, where that is
+   * below what is asked for. By default two thirds of the timeout that was granted.
+   */
+  readonly grantedTimeoutMsMin?: number | undefined;
 }
+
+/** See docs/adr/0005-lease-end-by-the-local-clock.md for what other shares cost. */
+const GRANTED_SHARE_MIN = 2 / 3;
 
 /**
  * When the session was last heard of, and what follows from it. Times of one session on one monotonic clock.
@@ -16,8 +24,12 @@ export interface LeaseOptions {
  */
 export class Contact {
   readonly #lease: LeaseOptions;
-  /** The negotiated session timeout. */
-  timeoutMs: number;
+  /** The session timeout: the one asked for, then the one that the server of now has granted. */
+  #timeoutMs: number;
+  /** The smallest timeout that was ever granted to this session. */
+  #smallestTimeoutMs = Number.POSITIVE_INFINITY;
+  /** When the oldest handshake was sent that may have resumed the session and has not been answered. */
+  #resumingSinceMs: number | undefined;
   /** When bytes last went out, on this connection. */
   sentAtMs = Number.NEGATIVE_INFINITY;
   /** When bytes last came in, on this connection. */
@@ -30,13 +42,32 @@ export class Contact {
   confirmingSentAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(timeoutMs: number, lease: LeaseOptions) {
-    this.timeoutMs = timeoutMs;
+    this.#timeoutMs = timeoutMs;
     this.#lease = lease;
+  }
+
+  get timeoutMs(): number {
+    return this.#timeoutMs;
   }
 
   answered(sentAtMs: number, byLeader: boolean): void {
     this.provenAtMs = Math.max(this.provenAtMs, sentAtMs);
     if (byLeader) this.confirmedAtMs = Math.max(this.confirmedAtMs, sentAtMs);
+  }
+
+  /** A handshake that resumes the session leaves: its server may apply it and grant less, unheard. */
+  resuming(nowMs: number): void {
+    this.#resumingSinceMs ??= nowMs;
+  }
+
+  /** A handshake was answered by a server that counts. A read-only one has not asked any leader. */
+  granted(timeoutMs: number, sentAtMs: number, readOnly: boolean): void {
+    this.#timeoutMs = timeoutMs;
+    this.answered(sentAtMs, !readOnly);
+    this.confirmingSentAtMs = sentAtMs;
+    if (readOnly) return;
+    this.#smallestTimeoutMs = Math.min(this.#smallestTimeoutMs, timeoutMs);
+    this.#resumingSinceMs = undefined;
   }
 
   /** The next ping, by what we sent: what we receive keeps nobody's session alive. */
@@ -50,7 +81,7 @@ export class Contact {
   }
 
   get heartbeatPeriodMs(): number {
-    return this.timeoutMs / 5;
+    return this.#leaseTimeoutMs / 5;
   }
 
   /**
@@ -75,7 +106,23 @@ export class Contact {
    */
   get leaseEndMs(): number {
     const { clockRateTolerance, touchLagMs } = this.#lease;
-    const lagMs = Math.min(touchLagMs, this.timeoutMs / 4);
-    return this.confirmedAtMs + this.timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;
+    const timeoutMs = this.#leaseTimeoutMs;
+    const lagMs = Math.min(touchLagMs, timeoutMs / 4);
+    const endMs = this.confirmedAtMs + timeoutMs * (1 - clockRateTolerance) - lagMs - this.heartbeatPeriodMs;
+    if (this.#resumingSinceMs === undefined) return endMs;
+    return Math.min(endMs, this.#resumingSinceMs + this.#grantedTimeoutMsMin * (1 - clockRateTolerance));
+  }
+
+  /**
+   * A new leader, and a server that starts again, count with the timeout that the session was first granted, whatever a
+   * later handshake has made of it (measured: docs/adr/0005-lease-end-by-the-local-clock.md).
+   */
+  get #leaseTimeoutMs(): number {
+    return Math.min(this.#timeoutMs, this.#smallestTimeoutMs);
+  }
+
+  get #grantedTimeoutMsMin(): number {
+    const timeoutMs = this.#leaseTimeoutMs;
+    return Math.min(timeoutMs, this.#lease.grantedTimeoutMsMin ?? timeoutMs * GRANTED_SHARE_MIN);
   }
 }

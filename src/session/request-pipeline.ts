@@ -6,6 +6,7 @@ import type { ValueOf } from '../protocol/record.ts';
 import type { AuthPacket } from '../protocol/records.ts';
 import { GatheredReads, isGatherable, partsOf } from './gathered-reads.ts';
 import { ReadRun } from './read-run.ts';
+import type { QueueLimits } from './session-io.ts';
 import { OwnRequest, type SessionRequest } from './session-request.ts';
 
 const XID_MAX = 2 ** 31 - 1;
@@ -25,16 +26,19 @@ const ATTEMPTS_MAX = 4;
  */
 export class RequestPipeline {
   readonly #requestBytesMax: number;
+  readonly #queueLimits: QueueLimits;
   readonly #out = new JuteWriter();
   readonly #scratch = new JuteWriter();
   readonly #queued = new Fifo<SessionRequest>();
+  #queuedBytes = 0;
   readonly #run: ReadRun;
   readonly #inFlight = new Fifo<SessionRequest>();
   #unflushedCount = 0;
   #lastXid = 0;
 
-  constructor(requestBytesMax: number, replyBytesMax: number) {
+  constructor(requestBytesMax: number, replyBytesMax: number, queueLimits: QueueLimits) {
     this.#requestBytesMax = requestBytesMax;
+    this.#queueLimits = queueLimits;
     this.#run = new ReadRun(requestBytesMax, replyBytesMax);
   }
 
@@ -55,13 +59,27 @@ export class RequestPipeline {
     return this.#inFlight.length + this.#run.length;
   }
 
-  /** Keeps a request for the next connection. Throws `RangeError` if it could never be sent. */
-  queue(request: SessionRequest): void {
+  /** Keeps a request for the next connection; false if too much waits. Throws `RangeError` if it could never be sent. */
+  queue(request: SessionRequest): boolean {
     const mark = this.#scratch.beginFrame();
-    this.#encode(this.#scratch, mark, request);
+    request.frameBytes = this.#encode(this.#scratch, mark, request);
     this.#scratch.dropFrame(mark);
-    request.stage = 'queued';
+    const { requestsMax, bytesMax } = this.#queueLimits;
+    // What a lost connection left to be repeated counts, and is kept beyond the limits: it had been taken on.
+    if (this.#queued.length >= requestsMax || this.#queuedBytes + request.frameBytes > bytesMax) return false;
+    this.#enqueued(request);
     this.#queued.push(request);
+    return true;
+  }
+
+  #enqueued(request: SessionRequest): void {
+    request.stage = 'queued';
+    this.#queuedBytes += request.frameBytes;
+  }
+
+  #drainQueue(): SessionRequest[] {
+    this.#queuedBytes = 0;
+    return this.#queued.drain();
   }
 
   /** Encodes a request into the next flush. Throws `RangeError` if it is longer than a server accepts. */
@@ -78,7 +96,7 @@ export class RequestPipeline {
   #send(request: SessionRequest, nowMs: number): void {
     request.xid = this.#lastXid === XID_MAX ? 1 : this.#lastXid + 1;
     const mark = this.#out.beginFrame();
-    this.#encode(this.#out, mark, request);
+    request.frameBytes = this.#encode(this.#out, mark, request);
     this.#lastXid = request.xid;
     request.stage = 'sent';
     request.sentAtMs = nowMs;
@@ -88,7 +106,7 @@ export class RequestPipeline {
   }
 
   sendQueued(nowMs: number): void {
-    for (const request of this.#queued.drain()) this.send(request, nowMs);
+    for (const request of this.#drainQueue()) this.send(request, nowMs);
   }
 
   sendPing(): void {
@@ -132,7 +150,9 @@ export class RequestPipeline {
 
   /** Gives a queued request up; false if it has been encoded already. */
   withdraw(request: SessionRequest): boolean {
-    return this.#queued.remove(request);
+    const isQueued = this.#queued.remove(request);
+    if (isQueued) this.#queuedBytes -= request.frameBytes;
+    return isQueued;
   }
 
   /**
@@ -151,7 +171,7 @@ export class RequestPipeline {
     }
     again.push(...unflushed);
     const wanted = again.filter((request) => !request.abandoned && !(request instanceof OwnRequest));
-    for (const request of wanted) request.stage = 'queued';
+    for (const request of wanted) this.#enqueued(request);
     this.#queued.prepend(wanted);
     return unknown;
   }
@@ -159,7 +179,7 @@ export class RequestPipeline {
   /** The session is over: takes everything out, what had reached the socket apart from what had not. */
   takeAll(): { readonly flushed: SessionRequest[]; readonly unsent: SessionRequest[] } {
     const { flushed, unflushed } = this.#takeInFlight();
-    return { flushed: flushed.flatMap(partsOf), unsent: [...unflushed, ...this.#queued.drain()] };
+    return { flushed: flushed.flatMap(partsOf), unsent: [...unflushed, ...this.#drainQueue()] };
   }
 
   #takeInFlight(): { readonly flushed: SessionRequest[]; readonly unflushed: SessionRequest[] } {
@@ -193,7 +213,7 @@ export class RequestPipeline {
     this.#out.endFrame(mark);
   }
 
-  #encode(out: JuteWriter, mark: number, { xid, operation, record, watch }: SessionRequest): void {
+  #encode(out: JuteWriter, mark: number, { xid, operation, record, watch }: SessionRequest): number {
     out.int(xid);
     out.int(operation.opcode);
     operation.request.write(out, record);
@@ -206,5 +226,6 @@ export class RequestPipeline {
         `${operation.name}: ${what} of ${frameBytes} bytes; a server accepts at most ${bytesMax}`,
       );
     }
+    return frameBytes;
   }
 }

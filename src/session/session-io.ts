@@ -18,10 +18,14 @@ export interface ServerAddress {
 /** Which server to try next, and how long to wait before. Told of success, so that it can stop backing off. */
 export interface DialPlan {
   next(): { readonly server: ServerAddress; readonly delayMs: number };
-  /** A connection served for `servedMs` before it ended, or 0 if it never came up. */
-  ended(servedMs: number): void;
+  /** A connection served for `servedMs` before it ended, 0 if it never came up; `opened`: something listened there. */
+  ended(end: { readonly servedMs: number; readonly opened: boolean }): void;
   /** Try this one first, at once. */
   prefer(server: ServerAddress): void;
+  /** A server has not taken these credentials. True if there is none left that might: all have refused, none accepted. */
+  refused(server: ServerAddress, credentials: object): boolean;
+  /** A server has taken these credentials, so that they are right. */
+  accepted(credentials: object): void;
 }
 
 export interface AuthInfo {
@@ -35,6 +39,12 @@ export interface Credentials {
   readonly sasl: SaslCredentials | undefined;
 }
 
+/** How much may wait for a connection: what comes beyond is refused. */
+export interface QueueLimits {
+  readonly requestsMax: number;
+  readonly bytesMax: number;
+}
+
 export interface SessionOptions {
   /** The session timeout to ask for. */
   readonly timeoutMs: number;
@@ -42,7 +52,11 @@ export interface SessionOptions {
   readonly connectTimeoutMs: number;
   readonly requestBytesMax: number;
   readonly replyBytesMax: number;
+  /** How much may wait for a connection. */
+  readonly queueLimits: QueueLimits;
   readonly readOnlyAllowed: boolean;
+  /** The newest transaction that was seen in sessions before this one: a server that is behind it is not taken. */
+  readonly seenZxid: bigint;
   /** Whether reads of one tick leave as one request: always, never, or (undefined) where the server is known to. */
   readonly gatherReads: boolean | undefined;
   /** What proves, while something is held, that the leader knows us: a `sync`, or a write by a quorum. */
@@ -94,4 +108,10 @@ export type SessionEffect =
   /** Many reads were made in one tick: it would be good to know whether the server understands `multiRead`. */
   | { readonly kind: 'ask-for-multi-read'; readonly server: ServerAddress; readonly connection: number }
   /** A connection attempt came to nothing: for whoever waits for the first one, and for the log. */
-  | { readonly kind: 'attempt-failed'; readonly server: ServerAddress; readonly error: Error };
+  | {
+      readonly kind: 'attempt-failed';
+      readonly server: ServerAddress;
+      readonly error: Error;
+      /** Something listened there, and did not take us. */
+      readonly opened: boolean;
+    };

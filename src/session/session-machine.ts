@@ -1,6 +1,6 @@
 import { invariant, unreachable } from '../base/assert.ts';
 import { eventTypes } from '../protocol/constants.ts';
-import { errorCodes, isSessionOver } from '../protocol/error-codes.ts';
+import { conditionOf, errorCodes, isSessionOver } from '../protocol/error-codes.ts';
 import {
   AuthFailedError,
   ClosedError,
@@ -12,16 +12,18 @@ import {
   type ZkError,
 } from '../protocol/errors.ts';
 import { FrameDecoder } from '../protocol/frame-decoder.ts';
-import { Connect, Connected, SESSION_PASSWORD_BYTES } from '../protocol/handshake.ts';
+import { Connect, Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
 import { operations, xids } from '../protocol/operations.ts';
 import { ReplyHeader, WatcherEvent } from '../protocol/records.ts';
 import { Contact } from './contact.ts';
 import { GatheredReads, partsOf, tellAnswer } from './gathered-reads.ts';
+import { type Grant, SessionGrant } from './grant.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { ReadGathering } from './read-gathering.ts';
 import { RequestPipeline } from './request-pipeline.ts';
-import { SaslExchange } from './sasl-exchange.ts';
+import { isRefusal, SaslExchange } from './sasl-exchange.ts';
+import { clientClosed, queueFull, serverBehind, sessionOver } from './session-errors.ts';
 import type { AuthInfo, ServerAddress, SessionEffect, SessionInput, SessionOptions } from './session-io.ts';
 import { isConfirmedByLeader, OwnRequest, type SessionRequest } from './session-request.ts';
 import {
@@ -30,13 +32,11 @@ import {
   type LinkState,
   type SessionState,
 } from './session-state.ts';
+import { StallGrace } from './stall-grace.ts';
 import { type WatchEvent, WatchRegistry, type WatchRemoval } from './watch-registry.ts';
 import { WatchRestoration } from './watch-restoration.ts';
 
 const NO_EFFECTS: readonly SessionEffect[] = [];
-const NEW_SESSION_PASSWORD = Buffer.alloc(SESSION_PASSWORD_BYTES);
-/** A timer that fires this late means that the process stood still, and that input may be waiting. */
-const STALL_MS = 50;
 const CLOSE_MS_MAX = 2_000;
 
 /**
@@ -58,21 +58,18 @@ export class SessionMachine {
   #effects: SessionEffect[] = [];
   #frames: FrameDecoder;
   #server: ServerAddress | undefined;
-  #id = 0n;
-  #password: Buffer = NEW_SESSION_PASSWORD;
-  /** A session granted by a read-only server is not known elsewhere, and cannot be renewed. */
-  #metReadWriteServer = false;
-  #lastZxid = 0n;
+  readonly #grant = new SessionGrant();
+  #lastZxid: bigint;
   #openedAtMs: number | undefined;
   #authsInFlight: AuthInfo[] = [];
   #holdCount = 0;
-  /** Set when the process was found to have stood still: deadlines of the link wait until then. */
-  #graceUntilMs: number | undefined;
+  readonly #stall = new StallGrace();
 
   constructor(options: SessionOptions) {
     invariant(options.timeoutMs > 0, 'session timeout must be positive');
     this.#options = options;
-    this.#pipeline = new RequestPipeline(options.requestBytesMax, options.replyBytesMax);
+    this.#pipeline = new RequestPipeline(options.requestBytesMax, options.replyBytesMax, options.queueLimits);
+    this.#lastZxid = options.seenZxid;
     this.#gathering = new ReadGathering(options.gatherReads, this.#pipeline.run);
     this.#contact = new Contact(options.timeoutMs, options.lease);
     this.#keepAlive = new KeepAlive(this.#contact);
@@ -85,10 +82,10 @@ export class SessionMachine {
   }
   /** 0n until a server has granted the session. */
   get id(): bigint {
-    return this.#id;
+    return this.#grant.id;
   }
   get password(): Buffer {
-    return this.#password;
+    return this.#grant.password;
   }
   /** The negotiated timeout once connected, the one asked for before. */
   get timeoutMs(): number {
@@ -178,7 +175,7 @@ export class SessionMachine {
   /** The latest time at which `time-passed` must come in, or undefined if time changes nothing. */
   get wakeAtMs(): number | undefined {
     if (this.#state.kind === 'closing') return this.#state.deadlineMs;
-    if (this.#graceUntilMs !== undefined) return this.#graceUntilMs;
+    if (this.#stall.untilMs !== undefined) return this.#stall.untilMs;
     const contact = this.#contact;
     let atMs = Number.POSITIVE_INFINITY;
     if (this.#link.kind === 'down') atMs = this.#link.dialAtMs;
@@ -200,12 +197,14 @@ export class SessionMachine {
         return this.#send(request, nowMs);
       case 'connecting':
       case 'suspended':
-        return this.#pipeline.queue(request);
+        if (!this.#pipeline.queue(request))
+          this.#fail(request, queueFull(request, this.#options.queueLimits));
+        return;
       case 'lost':
-        return this.#fail(request, this.#lostError('not-applied'));
+        return this.#fail(request, sessionOver(this.#state.cause, 'not-applied', request));
       case 'closing':
       case 'closed':
-        return this.#fail(request, new ClosedError(`${request.operation.name}: the client is closed`));
+        return this.#fail(request, clientClosed(request));
     }
   }
 
@@ -256,27 +255,22 @@ export class SessionMachine {
   #linkOpened(nowMs: number): void {
     if (this.#link.kind !== 'dialling') return;
     this.#moveLink({ kind: 'handshaking', deadlineMs: this.#link.deadlineMs, sentAtMs: nowMs });
-    const renewable = this.#metReadWriteServer;
-    this.#pipeline.sendBare((out) =>
-      Connect.write(out, {
-        protocolVersion: 0,
-        lastZxidSeen: this.#lastZxid,
-        timeOut: this.#options.timeoutMs,
-        sessionId: renewable ? this.#id : 0n,
-        passwd: renewable ? this.#password : NEW_SESSION_PASSWORD,
-        readOnly: this.#options.readOnlyAllowed,
-      }),
-    );
+    const { timeoutMs, readOnlyAllowed } = this.#options;
+    const request = this.#grant.request({ timeoutMs, readOnlyAllowed, lastZxid: this.#lastZxid });
+    this.#pipeline.sendBare((out) => Connect.write(out, request));
     this.#flush(nowMs);
+    if (this.#grant.isResumable) this.#contact.resuming(nowMs);
   }
 
   #linkEnded(nowMs: number, error: Error): void {
     if (this.#link.kind === 'down' || this.#link.kind === 'gone') return;
     if (this.#state.kind === 'closing') return this.#closed();
     this.#effects.push({ kind: 'hang-up' });
-    this.#options.plan.ended(this.#openedAtMs === undefined ? 0 : nowMs - this.#openedAtMs);
+    const servedMs = this.#openedAtMs === undefined ? 0 : nowMs - this.#openedAtMs;
+    const opened = this.#link.kind !== 'dialling';
+    this.#options.plan.ended({ servedMs, opened });
     if (this.#openedAtMs === undefined) {
-      this.#effects.push({ kind: 'attempt-failed', server: this.#server!, error });
+      this.#effects.push({ kind: 'attempt-failed', server: this.#server!, error, opened });
     }
     this.#moveLink({ kind: 'down', dialAtMs: nowMs });
     this.#openedAtMs = undefined;
@@ -285,7 +279,7 @@ export class SessionMachine {
     const culprit = error instanceof ProtocolError ? this.#pipeline.expected : undefined;
     this.#gathering.culpritFound(culprit);
     for (const request of this.#pipeline.connectionEnded(culprit)) {
-      this.#fail(request, new ConnectionLossError(request.operation.name, 'unknown', { cause: error }));
+      this.#fail(request, new ConnectionLossError(request.what, 'unknown', { cause: error }));
     }
     if (this.#state.kind === 'connected') this.#become({ kind: 'suspended' }, error);
     this.#planDial(nowMs);
@@ -295,7 +289,7 @@ export class SessionMachine {
 
   #bytesReceived(chunk: Buffer, nowMs: number): void {
     this.#contact.receivedAtMs = nowMs;
-    this.#graceUntilMs = undefined;
+    this.#stall.untilMs = undefined;
     try {
       for (const frame of this.#frames.push(chunk)) {
         this.#frameReceived(new JuteReader(frame), nowMs);
@@ -319,6 +313,7 @@ export class SessionMachine {
       return this.#handshakeAnswered(Connected.read(input), this.#link.sentAtMs, nowMs);
     }
     const header = ReplyHeader.read(input);
+    if (this.#link.kind === 'authenticating') return this.#saslAnswered(header, input, this.#link, nowMs);
     switch (header.xid) {
       case xids.notification:
         return this.#notified(WatcherEvent.read(input), header.zxid);
@@ -328,16 +323,19 @@ export class SessionMachine {
         return this.#contact.answered(sentAtMs, false);
       }
       case xids.auth:
-        return this.#authAnswered(header.err);
+        return this.#authAnswered(header.err, nowMs);
       default:
         return this.#replyReceived(header, input, nowMs);
     }
   }
 
   #replyReceived(header: ReplyHeader, input: JuteReader, nowMs: number): void {
-    const request = this.#pipeline.expected;
-    if (request?.xid !== header.xid) {
-      throw new ProtocolError(`reply for xid ${header.xid}; expected ${request?.xid ?? 'none'}`);
+    const request = this.#expected(header);
+    // Some servers do not look at what a handshake says was seen.
+    if (header.zxid > 0n && header.zxid < this.#options.seenZxid) {
+      const error = serverBehind(this.#options.seenZxid, header.zxid);
+      this.#effects.push({ kind: 'attempt-failed', server: this.#server!, error, opened: true });
+      return this.#linkEnded(nowMs, error);
     }
     // Decoded before it is taken off, so that a reply that cannot be read leaves its request first in flight.
     const ok = header.err === 0;
@@ -348,9 +346,10 @@ export class SessionMachine {
     if (header.zxid > this.#lastZxid) this.#lastZxid = header.zxid;
     this.#restoration.seen(this.#lastZxid);
     this.#contact.answered(request.sentAtMs, ok && isConfirmedByLeader(request));
-    if (request instanceof OwnRequest) return this.#ownRequestAnswered(request, header.err, reply, nowMs);
+    if (request instanceof OwnRequest) return this.#ownRequestAnswered(request, header.err, nowMs);
     if (isSessionOver(header.err)) {
-      for (const part of partsOf(request)) this.#fail(part, this.#expiredError('not-applied'));
+      for (const part of partsOf(request))
+        this.#fail(part, sessionOver('expired-by-server', 'not-applied', part));
       return this.#lose('expired-by-server', nowMs);
     }
     if (request.watch && !request.abandoned) this.watches.answered(request.watch, header.err);
@@ -367,9 +366,17 @@ export class SessionMachine {
     }
   }
 
-  #ownRequestAnswered(request: OwnRequest, err: number, reply: unknown, nowMs: number): void {
+  /** The first in flight, which the next answer must be for. */
+  #expected(header: ReplyHeader): SessionRequest {
+    const request = this.#pipeline.expected;
+    if (request && request.xid === header.xid) return request;
+    throw new ProtocolError(`reply for xid ${header.xid}; expected ${request?.xid ?? 'none'}`);
+  }
+
+  #ownRequestAnswered(request: OwnRequest, err: number, nowMs: number): void {
     if (isSessionOver(err)) return this.#lose('expired-by-server', nowMs);
     switch (request.purpose) {
+      case 'sasl': // Answered while authenticating, and nowhere else.
       case 'heartbeat':
         return; // A refusal (a read-only server) confirms nothing and ends nothing.
       case 'watches':
@@ -377,8 +384,6 @@ export class SessionMachine {
         if (err !== 0) throw new ProtocolError(`setWatches was refused with code ${err}`);
         if (request.purpose === 'watches-restored') this.#watchesRestored();
         return;
-      case 'sasl':
-        return this.#saslAnswered((reply as { token: Buffer | null } | undefined)?.token ?? null, nowMs);
       case 'close':
         return this.#closed();
       default:
@@ -405,42 +410,54 @@ export class SessionMachine {
   // From the handshake to an open link
 
   #handshakeAnswered(answer: ReturnType<typeof Connected.read>, sentAtMs: number, nowMs: number): void {
-    const renewing = this.#metReadWriteServer;
-    const readOnly = answer.readOnly === true;
-    if (answer.timeOut <= 0 || (renewing && answer.sessionId !== this.#id)) {
-      if (renewing) return this.#lose('expired-by-server', nowMs);
-      throw new ProtocolError(`a new session with a timeout of ${answer.timeOut} ms`);
-    }
-    if (readOnly && !this.#options.readOnlyAllowed) throw new ProtocolError('a read-only server, unasked');
-    this.#id = answer.sessionId;
-    this.#password = answer.passwd as Buffer;
-    this.#contact.timeoutMs = answer.timeOut;
-    this.#contact.answered(sentAtMs, !readOnly);
-    this.#contact.confirmingSentAtMs = sentAtMs;
-    if (!readOnly) this.#metReadWriteServer = true;
-    this.#openedAtMs = nowMs;
-    if (!this.#options.credentials.sasl) return this.#linkReady(readOnly, nowMs);
-    const deadlineMs = nowMs + this.#options.connectTimeoutMs;
-    const exchange = new SaslExchange(this.#options.credentials.sasl, this.#options.random);
-    this.#moveLink({ kind: 'authenticating', deadlineMs, readOnly, exchange });
-    this.#send(new OwnRequest('sasl', operations.sasl, { token: Buffer.alloc(0) }), nowMs);
+    const { readOnlyAllowed, connectTimeoutMs, credentials, random } = this.#options;
+    const grant = this.#grant.read(answer, { sentAtMs, readOnlyAllowed });
+    if (!credentials.sasl)
+      return grant ? this.#granted(grant, nowMs) : this.#lose('expired-by-server', nowMs);
+    // Anyone can say so. Only a server that knows the password is believed, and this one will not prove that any more.
+    if (!grant)
+      return this.#linkEnded(nowMs, new Error('the session is over, says a server that proves nothing'));
+    const exchange = new SaslExchange(credentials.sasl, random);
+    this.#moveLink({ kind: 'authenticating', deadlineMs: nowMs + connectTimeoutMs, grant, exchange });
+    this.#sendToken(Buffer.alloc(0), nowMs);
+  }
+
+  #sendToken(token: Buffer, nowMs: number): void {
+    this.#send(new OwnRequest('sasl', operations.sasl, { token }), nowMs);
     this.#flush(nowMs);
   }
 
-  #saslAnswered(token: Buffer | null, nowMs: number): void {
-    invariant(this.#link.kind === 'authenticating', 'SASL is spoken before anything else');
-    const step = this.#link.exchange.next(token);
+  /** The peer has not proven anything yet: but for its token, nothing that it says counts. */
+  #saslAnswered(
+    header: ReplyHeader,
+    input: JuteReader,
+    { exchange, grant }: Extract<LinkState, { kind: 'authenticating' }>,
+    nowMs: number,
+  ): void {
+    this.#expected(header);
+    const token = header.err === 0 ? operations.sasl.reply.read(input).token : null;
+    this.#pipeline.answered(0);
+    const step = exchange.next(header.err, token as Buffer | null);
     switch (step.kind) {
       case 'send':
-        this.#send(new OwnRequest('sasl', operations.sasl, { token: step.token }), nowMs);
-        return this.#flush(nowMs);
+        return this.#sendToken(step.token, nowMs);
       case 'done':
-        return this.#linkReady(this.#link.readOnly, nowMs);
+        this.#options.plan.accepted(this.#options.credentials.sasl!);
+        return this.#granted(grant, nowMs);
       case 'refused':
-        return this.#refused(step.message);
+        return this.#refused(this.#options.credentials.sasl!, step.message, nowMs);
+      case 'failed':
+        return this.#linkEnded(nowMs, new Error(step.message));
       default:
         return unreachable(step);
     }
+  }
+
+  #granted(grant: Grant, nowMs: number): void {
+    this.#grant.take(grant);
+    this.#contact.granted(grant.timeoutMs, grant.sentAtMs, grant.readOnly);
+    this.#openedAtMs = nowMs;
+    this.#linkReady(grant.readOnly, nowMs);
   }
 
   /** Credentials, then watches, then what has waited: the order a server must see them in. */
@@ -460,10 +477,18 @@ export class SessionMachine {
     this.#authsInFlight.push(auth);
   }
 
-  #authAnswered(err: number): void {
+  #authAnswered(err: number, nowMs: number): void {
     const auth = this.#authsInFlight.shift();
     if (!auth) throw new ProtocolError('an answer to an auth packet that was not sent');
-    if (err !== 0) return this.#refused(`auth: the server refused scheme ${auth.scheme}`);
+    if (isRefusal(err)) return this.#refused(auth, `auth: the server refused scheme ${auth.scheme}`, nowMs);
+    if (err !== 0) {
+      const answer = `${conditionOf(err)} (${err})`;
+      return this.#linkEnded(
+        nowMs,
+        new Error(`auth: the server answered ${answer} to scheme ${auth.scheme}`),
+      );
+    }
+    this.#options.plan.accepted(auth);
     this.#effects.push({ kind: 'auth-accepted', auth });
   }
 
@@ -478,7 +503,7 @@ export class SessionMachine {
       if (nowMs >= this.#state.deadlineMs) this.#closed();
       return;
     }
-    if (this.#stoodStill(nowMs)) return;
+    if (this.#stall.holds(nowMs, this.wakeAtMs)) return;
     const link = this.#link;
     if (this.#state.kind === 'connected' || this.#state.kind === 'suspended') {
       if (nowMs >= this.#contact.lostAtMs) return this.#lose('local-clock', nowMs);
@@ -497,23 +522,6 @@ export class SessionMachine {
         new Error(`no answer within ${this.#options.connectTimeoutMs} ms (${link.kind})`),
       );
     }
-  }
-
-  /**
-   * True once after the process stood still (a stopped machine, a blocked event loop): what the server sent
-   * meanwhile is waiting to be read, and must be looked at before the silence is held against it. Leases do
-   * not wait: they have been ended by the clock already.
-   */
-  #stoodStill(nowMs: number): boolean {
-    if (this.#graceUntilMs !== undefined) {
-      if (nowMs < this.#graceUntilMs) return true;
-      this.#graceUntilMs = undefined;
-      return false;
-    }
-    const wakeAtMs = this.wakeAtMs;
-    if (wakeAtMs === undefined || nowMs - wakeAtMs < STALL_MS) return false;
-    this.#graceUntilMs = nowMs + 1;
-    return true;
   }
 
   #beat(nowMs: number): void {
@@ -538,7 +546,7 @@ export class SessionMachine {
     const { kind } = this.#state;
     if (kind === 'closing' || kind === 'closed')
       this.#endLeases(new ClosedError('the client was closed', 'unknown'));
-    else if (kind === 'lost') this.#endLeases(this.#lostError('unknown'));
+    else if (kind === 'lost') this.#endLeases(sessionOver(this.#state.cause, 'unknown'));
     else this.#endLeasesIfDue(nowMs);
   }
 
@@ -567,8 +575,12 @@ export class SessionMachine {
     this.#end({ kind: 'lost', cause }, (outcome) => new SessionLostError(message, cause, outcome), message);
   }
 
-  #refused(message: string): void {
+  /** Another server may take them: the credentials are given up when all have refused them. */
+  #refused(credentials: object, message: string, nowMs: number): void {
     if (this.#state.kind === 'closing') return this.#closed();
+    if (!this.#options.plan.refused(this.#server!, credentials)) {
+      return this.#linkEnded(nowMs, new AuthFailedError(message));
+    }
     this.#end(
       { kind: 'lost', cause: 'auth-failed' },
       (outcome) => new AuthFailedError(message, outcome),
@@ -622,17 +634,6 @@ export class SessionMachine {
     for (const [path, watcher] of this.watches.drain()) {
       this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'session-lost', path, error } });
     }
-  }
-
-  #lostError(outcome: 'unknown' | 'not-applied'): ZkError {
-    invariant(this.#state.kind === 'lost', 'only a lost session has a loss');
-    if (this.#state.cause === 'auth-failed')
-      return new AuthFailedError('the credentials were refused', outcome);
-    return new SessionLostError('the session is over', this.#state.cause, outcome);
-  }
-
-  #expiredError(outcome: 'unknown' | 'not-applied'): SessionLostError {
-    return new SessionLostError('the server has ended the session', 'expired-by-server', outcome);
   }
 
   #become(state: SessionState, error?: Error): void {

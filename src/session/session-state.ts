@@ -1,5 +1,6 @@
 import { invariant } from '../base/assert.ts';
 import type { SessionLossCause } from '../protocol/errors.ts';
+import type { Grant } from './grant.ts';
 import type { SaslExchange } from './sasl-exchange.ts';
 
 /**
@@ -22,7 +23,8 @@ export type LinkState =
   | {
       readonly kind: 'authenticating';
       readonly deadlineMs: number;
-      readonly readOnly: boolean;
+      /** Taken once the peer has proven that it knows the password. */
+      readonly grant: Grant;
       readonly exchange: SaslExchange;
     }
   | { readonly kind: 'open' }
@@ -37,11 +39,11 @@ interface Transition<Kind extends string> {
 /** Every move the session can make; the diagram in docs/architecture.md is printed from this table. */
 export const sessionTransitions: readonly Transition<SessionState['kind']>[] = [
   { from: 'connecting', to: 'connected', when: 'a server granted a session' },
-  { from: 'connecting', to: 'lost', when: 'the credentials were refused' },
+  { from: 'connecting', to: 'lost', when: 'every server refused the credentials' },
   { from: 'connecting', to: 'closed', when: 'close()' },
   { from: 'connected', to: 'suspended', when: 'the connection ended, or was silent for 2/3 of the timeout' },
   { from: 'connected', to: 'closing', when: 'close()' },
-  { from: 'connected', to: 'lost', when: 'the server said expired, or the credentials were refused' },
+  { from: 'connected', to: 'lost', when: 'the server said expired, or every server refused the credentials' },
   { from: 'suspended', to: 'connected', when: 'a server renewed the session' },
   {
     from: 'suspended',
@@ -57,11 +59,11 @@ export const linkTransitions: readonly Transition<LinkState['kind']>[] = [
   { from: 'down', to: 'dialling', when: 'the back-off is over' },
   { from: 'dialling', to: 'handshaking', when: 'the socket opened' },
   { from: 'dialling', to: 'down', when: 'refused, or not open in time' },
-  { from: 'handshaking', to: 'authenticating', when: 'the session was granted and SASL is configured' },
+  { from: 'handshaking', to: 'authenticating', when: 'the peer granted the session and SASL is configured' },
   { from: 'handshaking', to: 'open', when: 'the session was granted' },
   { from: 'handshaking', to: 'down', when: 'closed, or not answered in time' },
   { from: 'authenticating', to: 'open', when: 'the server proved that it knows the password' },
-  { from: 'authenticating', to: 'down', when: 'closed, or not answered in time' },
+  { from: 'authenticating', to: 'down', when: 'closed, not answered in time, refused, or nothing proven' },
   { from: 'open', to: 'down', when: 'closed, silent, or not speaking the protocol' },
   { from: 'down', to: 'gone', when: 'the session is lost or closed' },
   { from: 'dialling', to: 'gone', when: 'the session is lost or closed' },
