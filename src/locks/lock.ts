@@ -293,9 +293,12 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   }
 
   readonly #timedOut = (timeoutMs: number): Error => {
-    const { state, readOnly } = this.context.zk.session;
+    const { zk } = this.context;
+    const { state, readOnly } = zk.session;
     if (state === 'connected' && !readOnly) return new LockTimeoutError(this.name, timeoutMs);
-    return new LockUnreachableError(this.name, `no server to ask within ${timeoutMs} ms (${state})`);
+    const cause = readOnly ? undefined : zk.unreachable(timeoutMs);
+    const why = cause?.message ?? `only one that takes no writes, within ${timeoutMs} ms`;
+    return new LockUnreachableError(this.name, `no server to ask (${state}): ${why}`, { cause });
   };
 
   #explained(error: unknown): unknown {

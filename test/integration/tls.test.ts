@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect as connectLocks } from '../../src/holdfast.ts';
+import { FaultProxy } from '../../src/testing.ts';
 import { connect, type TlsOptions } from '../../src/zookeeper.ts';
 import { type Certificates, type KeyPair, makeCertificates } from '../support/certificates.ts';
 import { startZooKeeper, type ZooKeeperProcess } from '../support/zookeeper-process.ts';
@@ -46,6 +48,58 @@ describe('TLS to a real server that asks for a certificate', () => {
       const connecting = connect(`127.0.0.1:${server.securePort}`, { tls, timeoutMs: 1_500 });
       await expect(connecting).rejects.toMatchObject({ code: 'ZK_UNREACHABLE' });
     }
+  });
+});
+
+describe('an authority that did not sign the server’s certificate', () => {
+  const UNSIGNED = /unable to (verify|get)|self-signed certificate in certificate chain/;
+
+  test('is what `connect` ends with, as its cause', async () => {
+    const tls = await options(certificates.otherCaFile, certificates.client);
+    const error = await connectLocks({
+      servers: `127.0.0.1:${server.securePort}`,
+      tls,
+      timeoutMs: 500,
+    }).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'ZK_UNREACHABLE', message: expect.stringMatching(UNSIGNED) });
+    const [first] = (error as { cause: AggregateError }).cause.errors as Error[];
+    expect(first?.cause).toMatchObject({ code: expect.stringMatching(/CERT|SIGNATURE/) });
+  });
+
+  test('is what `acquire` ends with when the servers come back with another one', async () => {
+    const tls = await options(certificates.caFile, certificates.client);
+    const other = certificates.otherCaServer;
+    const [cert, key] = await Promise.all([readFile(other.certFile), readFile(other.keyFile)]);
+    const impostor = createServer({ cert, key }).on('tlsClientError', () => {});
+    await new Promise<void>((resolve) => impostor.listen(0, '127.0.0.1', resolve));
+    await using proxy = await FaultProxy.start({ target: { host: '127.0.0.1', port: server.securePort! } });
+    try {
+      await using holdfast = await connectLocks({ servers: proxy.connectString, tls });
+      proxy.retarget({ host: '127.0.0.1', ...(impostor.address() as { port: number }) });
+      proxy.resetAll();
+      const acquired = holdfast.mutex('tls').acquire({ timeoutMs: 1_000 });
+      await expect(acquired).rejects.toMatchObject({
+        code: 'ZK_LOCK_UNREACHABLE',
+        message: expect.stringMatching(UNSIGNED),
+        cause: { cause: { errors: expect.anything() } },
+      });
+    } finally {
+      impostor.close();
+    }
+  });
+
+  test('is not needed by a check of one’s own, which refuses the server by throwing', async () => {
+    const tls = {
+      ...(await options(certificates.caFile, certificates.client)),
+      checkServerIdentity: () => {
+        throw new Error('not one of ours');
+      },
+    };
+    const failed = connect(`127.0.0.1:${server.securePort}`, { tls, timeoutMs: 500 });
+    await expect(failed).rejects.toMatchObject({
+      code: 'ZK_UNREACHABLE',
+      message: expect.stringContaining('not one of ours'),
+    });
   });
 });
 
