@@ -14,7 +14,6 @@ export { type AcquireOptions, type Attempt, Lock } from './locks/lock.ts';
 export type { AcquireMessage, HoldMessage, LockChannels, LockUse } from './locks/lock-diagnostics.ts';
 export {
   ContenderEvictedError,
-  ForeignDataError,
   ForeignNodeError,
   LockError,
   LockLostError,
@@ -35,6 +34,7 @@ export type { Owner, OwnerFacts } from './locks/owner.ts';
 export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/read-write-lock.ts';
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
 export { SimpleLock } from './locks/simple-lock.ts';
+export type { TokenCallOptions, TokenState } from './locks/token-floor.ts';
 export { UpgradableLease, UpgradableLock } from './locks/upgradable-lock.ts';
 export {
   type GrantedLock,
@@ -47,3 +47,4 @@ export {
 } from './locks/web-locks.ts';
 export type { ReleaseBound } from './locks/work-under-lock.ts';
 export { ZkError } from './protocol/errors.ts';
+export { ForeignDataError } from './queue/foreign-data-error.ts';

@@ -42,6 +42,11 @@ function rare(
   return of('mutex', { ...planted, plan });
 }
 
+/** Mutants of the floor of tokens. */
+function floors(planted: Mutant): Mutant {
+  return { ...planted, plan: { workload: 'mutex', faults: ['raise-tokens', 'reset', 'lag'] } };
+}
+
 /** Mutants that a test beside the sources finds. */
 function killed(killer: string, planted: Mutant): Mutant {
   return { ...planted, killer };
@@ -52,6 +57,7 @@ const LONE = 'queue/lone-joins.ts';
 const PLACE = 'queue/zookeeper-place.ts';
 const WRITES = 'queue/settled-writes.ts';
 const CATCH_UP = 'queue/catch-up.ts';
+const TOKENS = 'queue/session-tokens.ts';
 const CONTEST = 'locks/contest.ts';
 const LOCK_FILE = 'base/lock-file.ts';
 const LEASE = 'locks/lock-lease.ts';
@@ -827,4 +833,30 @@ export const mutants: readonly Mutant[] = [
       'if (!entry) {',
     ]),
   ),
+  floors(
+    mutant('a change of the floor of tokens is not heard', [
+      TOKENS,
+      "if (type === 'session-lost') return;",
+      'if (type !== undefined) return;',
+    ]),
+  ),
+  floors(
+    mutant('tokens are made by the old floor until the new one has been read', [
+      TOKENS,
+      'this.#known = undefined;\n    void this.#read();',
+      'void this.#read();',
+    ]),
+  ),
+  floors(
+    mutant('a floor counts for whoever was in the queue before it, too', [
+      'queue/floor-node.ts',
+      'if (since < czxid) return floor + czxid;',
+      'return floor + czxid;',
+    ]),
+  ),
+  mutant('one folder that may not be read hides all locks', [
+    'locks/inspection.ts',
+    'if (!(error instanceof ServerError)) throw error;\n          return',
+    'if (error) throw error;\n          return',
+  ]),
 ];

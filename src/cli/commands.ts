@@ -55,6 +55,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./commands/release.ts'),
   },
   {
+    name: 'tokens',
+    summary: 'how far fencing tokens have come; raise them after a move',
+    load: () => import('./commands/tokens.ts'),
+  },
+  {
     name: 'doctor',
     summary: 'find what is wrong with servers and locks, and what to do',
     load: () => import('./commands/doctor.ts'),

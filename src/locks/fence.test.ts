@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { MultiError, ServerError } from '../protocol/errors.ts';
+import { ForeignDataError } from '../queue/foreign-data-error.ts';
 import { Fence, ZooKeeperFence } from './fence.ts';
-import { ForeignDataError, StaleTokenError } from './lock-errors.ts';
+import { StaleTokenError } from './lock-errors.ts';
 
 const PATH = '/fence';
 

@@ -2,7 +2,8 @@ import { checkPath } from '../client/arguments.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError } from '../protocol/errors.ts';
-import { ForeignDataError, StaleTokenError } from './lock-errors.ts';
+import { ForeignDataError } from '../queue/foreign-data-error.ts';
+import { StaleTokenError } from './lock-errors.ts';
 
 /**
  * The resource's side of fencing: admits a token if none larger has been admitted. In memory, for a resource that
@@ -117,12 +118,7 @@ export class ZooKeeperFence {
 }
 
 function markOf(token: bigint, section = 0): Mark {
-  if (typeof token !== 'bigint') {
-    throw new TypeError(`token: ${typeof token} given; a bigint is needed: a number cannot carry 64 bits`);
-  }
-  if (token < 0n || token > TOKEN_MAX) {
-    throw new RangeError(`token: ${token} given; a bigint from 0 to ${TOKEN_MAX} is needed`);
-  }
+  checkToken('token', token);
   if (typeof section !== 'number') {
     throw new TypeError(`section: ${typeof section} given; a number is needed`);
   }
@@ -132,6 +128,16 @@ function markOf(token: bigint, section = 0): Mark {
     );
   }
   return { token, section };
+}
+
+/** Refuses what cannot be a token. @throws TypeError, RangeError. */
+export function checkToken(name: string, token: bigint): void {
+  if (typeof token !== 'bigint') {
+    throw new TypeError(`${name}: ${typeof token} given; a bigint is needed: a number cannot carry 64 bits`);
+  }
+  if (token < 0n || token > TOKEN_MAX) {
+    throw new RangeError(`${name}: ${token} given; a bigint from 0 to ${TOKEN_MAX} is needed`);
+  }
 }
 
 function isBelow(a: Mark, b: Mark): boolean {

@@ -7,7 +7,9 @@ import type { AclEntry } from '../client/acl.ts';
 import { checkChoice, checkDuration } from '../client/arguments.ts';
 import { type ConnectOptions, connectOptionNames } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
+import { floorPathOf } from '../queue/floor-node.ts';
 import { type Neighbours, neighboursAt } from '../queue/neighbours.ts';
+import { tokensOf } from '../queue/session-tokens.ts';
 import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
@@ -27,6 +29,7 @@ import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
 import { SharedMutex } from './shared-mutex.ts';
 import { SimpleLock } from './simple-lock.ts';
+import { StoreTokens, type TokenCallOptions, type TokenState } from './token-floor.ts';
 import { LockManager } from './web-locks.ts';
 
 /** A hold that lasts this long has its node watched; a shorter one pays nothing for it. */
@@ -41,7 +44,10 @@ export interface HoldfastOptions extends ConnectOptions {
   readonly servers?: string;
   /** The folder of all locks; `HOLDFAST_ROOT` or `/locks` if left out. Curator's path of a lock is this and the name. */
   readonly root?: string;
-  /** Where batons appear for a moment; `/holdfast/batons` if left out. All who share locks must say the same. */
+  /**
+   * Where batons appear for a moment; `/holdfast/batons` if left out. All who share locks must say the same: the floor
+   * of their tokens is kept beside it, in `token-floor`.
+   */
   readonly batonFolder?: string;
   /** Where it is written down who took a lock from its holder; `/holdfast/audit` if left out. */
   readonly auditFolder?: string;
@@ -168,6 +174,7 @@ export class Holdfast implements AsyncDisposable {
   readonly #context: LockContext;
   readonly #inspection: Inspection;
   readonly #intervention: Intervention;
+  readonly #tokens: StoreTokens;
   readonly #registry = new LockRegistry();
 
   /** @internal */
@@ -205,9 +212,11 @@ export class Holdfast implements AsyncDisposable {
       },
       listenerFailed: (error) => log('error', 'a listener of a lock threw', { error }),
     };
-    this.#inspection = new Inspection(zk, root);
+    this.#inspection = new Inspection(this.#context.store, root);
+    this.#tokens = new StoreTokens(this.#context.store);
     this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
     this.locks = new LockManager(this, this.#context);
+    tokensOf(this.#context.store, zk.session).prepare();
   }
 
   /** The folder of all locks: the node of lock `a` is `<root>/a`. */
@@ -320,6 +329,22 @@ export class Holdfast implements AsyncDisposable {
     return this.#intervention.records(name);
   }
 
+  /** How far the tokens of this store have come, and what all later ones are above. */
+  tokens(options: TokenCallOptions = {}): Promise<TokenState> {
+    return this.#tokens.state(options);
+  }
+
+  /**
+   * Makes every token that is given from now on larger than `above`, for all who share these locks: after a move from
+   * another store, whose tokens resources have admitted. Waiters and holders keep the tokens they have. Does nothing if
+   * tokens are above that already.
+   *
+   * @throws TypeError, RangeError for what is no token, or one above 2^62; ZK_FOREIGN_DATA, ZK_NO_AUTH.
+   */
+  async raiseTokens(above: bigint, options: TokenCallOptions = {}): Promise<TokenState> {
+    return this.#tokens.raise(above, options);
+  }
+
   /** Ends the session: everything it holds is free at once. */
   close(): Promise<void> {
     this.#context.young.end();
@@ -352,6 +377,9 @@ function readFacts(options: HoldfastOptions): Facts {
     if (path === root || path.startsWith(`${root}/`)) {
       throw new TypeError(`${name} ${path}: it is inside ${root}, where every node is a lock`);
     }
+  }
+  if (floorPathOf(batonFolder) === root) {
+    throw new TypeError(`root ${root}: the floor of tokens is kept there, beside batonFolder ${batonFolder}`);
   }
   return { root, batonFolder, auditFolder };
 }

@@ -3,6 +3,8 @@ import { isServerError, ServerError } from '../protocol/errors.ts';
 import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
+import type { QueueStore } from '../queue/queue-store.ts';
+import { tokensOf } from '../queue/session-tokens.ts';
 import { decodeOwner, type Owner } from './owner.ts';
 import { factsIn, semaphoreView } from './semaphore-view.ts';
 
@@ -72,10 +74,12 @@ const KINDS: Readonly<Record<EntryRole, LockKind>> = {
 /** Looks at locks from outside: two or three round trips for each, nothing written. */
 export class Inspection {
   readonly #zk: ZooKeeper;
+  readonly #store: QueueStore;
   readonly #root: string;
 
-  constructor(zk: ZooKeeper, root: string) {
-    this.#zk = zk;
+  constructor(store: QueueStore, root: string) {
+    this.#zk = store.zk;
+    this.#store = store;
     this.#root = root;
   }
 
@@ -99,6 +103,7 @@ export class Inspection {
 
   async inspect(name: string): Promise<LockInfo> {
     const path = `${this.#root}/${name}`;
+    tokensOf(this.#store, this.#zk.session).prepare();
     const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
     if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path);
     const numbered = stat ? createdCount(stat) : 0;
@@ -165,7 +170,7 @@ export class Inspection {
       const info = {
         id: name,
         role,
-        token: stat.czxid,
+        token: await this.#tokenOf(stat),
         session: stat.ephemeralOwner,
         since: new Date(Number(stat.ctime)),
         owner: decodeOwner(data),
@@ -187,14 +192,21 @@ export class Inspection {
     try {
       const stat = await this.#zk.exists(path);
       if (!stat) return undefined;
-      const { czxid, ephemeralOwner, ctime } = stat;
+      const { ephemeralOwner, ctime } = stat;
+      const token = await this.#tokenOf(stat);
       const since = new Date(Number(ctime));
-      return { info: { ...contender, token: czxid, session: ephemeralOwner, since }, data: null };
+      return { info: { ...contender, token, session: ephemeralOwner, since }, data: null };
     } catch (error) {
       // Servers that hide even that, as the embedded one.
       if (!isServerError(error, 'no-auth')) throw error;
       return { info: { ...contender, token: 0n, session: 0n, since: new Date(0) }, data: null };
     }
+  }
+
+  /** The one that its owner has: by the floors as they were when the node was made. */
+  #tokenOf({ czxid }: Stat): bigint | Promise<bigint> {
+    const tokens = tokensOf(this.#store, this.#zk.session);
+    return tokens.of(czxid) ?? tokens.whenKnown(czxid);
   }
 
   async #children(path: string): Promise<string[]> {

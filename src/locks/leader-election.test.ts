@@ -50,6 +50,7 @@ class ScriptedElection extends LeaderElection {
       paths: [`/locks/e/${token}`],
       bound: {},
       contended: false,
+      openWriteCount: 0,
       attend: (events) => {
         this.place = events;
       },

@@ -2,6 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { tokensOf } from '../queue/session-tokens.ts';
 import { isInterrupted } from '../queue/settled-writes.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
@@ -168,7 +169,9 @@ export class LeaderElection extends QueueLock {
         try {
           const { data, stat } = await zk.get(path, { ...watch });
           const stop = () => void (onChange && zk.unwatch(path, 'data', onChange));
-          return { leader: { id: data?.toString('utf8') ?? '', epoch: stat.czxid }, stop };
+          const tokens = tokensOf(this.context.store, zk.session);
+          const epoch = tokens.of(stat.czxid) ?? (await tokens.whenKnown(stat.czxid));
+          return { leader: { id: data?.toString('utf8') ?? '', epoch }, stop };
         } catch (error) {
           if (!isServerError(error, 'no-node')) throw error;
           continue; // Gone between the two: look again.

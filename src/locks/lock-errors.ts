@@ -142,36 +142,6 @@ export class StaleTokenError extends ZkError {
   }
 }
 
-/** A node that Holdfast keeps a number in holds something else. Nothing was written to it. */
-export class ForeignDataError extends ZkError {
-  static override readonly brand: string = 'ForeignDataError';
-  readonly code = 'ZK_FOREIGN_DATA';
-  readonly scope = 'request';
-  readonly outcome = 'not-applied';
-  readonly path: string;
-  /** The beginning of what the node holds, as text. */
-  readonly found: string;
-
-  /** `needed`: what the node may hold. */
-  constructor(path: string, data: Uint8Array | null, needed: string) {
-    const found = excerptOf(data);
-    super(`${path}: holds "${found}", where ${needed} is needed; nothing was written`);
-    this.path = path;
-    this.found = found;
-  }
-}
-
-const EXCERPT_BYTES_MAX = 50;
-
-/** The first bytes as text on one line, whatever they are. */
-function excerptOf(data: Uint8Array | null): string {
-  const bytes = Buffer.from(data ?? []);
-  const text = bytes.toString('latin1', 0, EXCERPT_BYTES_MAX).replaceAll(/[^ !#-[\]-~]/g, (character) => {
-    return `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
-  });
-  return bytes.length > EXCERPT_BYTES_MAX ? `${text}…` : text;
-}
-
 /** The rows of docs/errors.md for these. */
 export const lockErrorTable: readonly ErrorRow[] = [
   {
@@ -256,6 +226,7 @@ export const lockErrorTable: readonly ErrorRow[] = [
     code: 'ZK_FOREIGN_DATA',
     scope: 'request',
     outcome: 'not-applied',
-    advice: 'find out which program writes to that node; use another path, or remove the node',
+    advice:
+      'find out which program writes to that node; use another path, or remove the node (if it was the floor of tokens, raise it again before anyone locks)',
   },
 ];

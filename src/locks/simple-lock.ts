@@ -2,6 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { isServerError, SessionLostError } from '../protocol/errors.ts';
 import { uuidOf } from '../queue/entry-name.ts';
+import { tokensOf } from '../queue/session-tokens.ts';
 import { isInterrupted, untilAnswered, untilWritable } from '../queue/settled-writes.ts';
 import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
@@ -75,6 +76,8 @@ export class SimpleLock extends Lock {
     if (!place) return undefined;
     const taken = place;
     try {
+      const settling = taken.settleToken();
+      if (settling !== undefined) await orAbort(settling, giveUp);
       return new LoneGrant(taken, await holdOf(taken, giveUp), false);
     } catch (error) {
       void taken.leave().catch(() => {});
@@ -85,6 +88,7 @@ export class SimpleLock extends Lock {
   async #create(options: AcquireOptions): Promise<ZooKeeperPlace | undefined> {
     const { zk, store } = this.context;
     const { session } = zk;
+    tokensOf(store, session).prepare();
     const id = uuidOf(store.random.bytes(16));
     const data = JSON.stringify({ ...JSON.parse(this.describe(options)), id });
     const creating = { mode: 'ephemeral', session, ...(store.entryAcl && { acl: store.entryAcl }) } as const;
@@ -164,7 +168,7 @@ export class SimpleLock extends Lock {
   #placeOf(czxid: bigint, session: LockContext['zk']['session'], data: string): ZooKeeperPlace {
     if (czxid > this.#knownCzxid) this.#knownCzxid = czxid;
     const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
-    const facts = { queue: this.#queue, entry, token: czxid, session, data, nameIsShared: true };
+    const facts = { queue: this.#queue, entry, czxid, session, data, nameIsShared: true };
     return new ZooKeeperPlace(this.context.store, facts);
   }
 }

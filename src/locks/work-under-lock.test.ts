@@ -51,6 +51,7 @@ class ScriptedLock extends Lock {
       paths: ['/locks/m/1'],
       bound: {},
       contended: false,
+      openWriteCount: 0,
       attend: () => {},
       watchSelf: async () => false,
       leave: () => {

@@ -49,7 +49,7 @@ function placeOf(
     viewSoon: () => expect.unreachable(),
     left: () => {},
   };
-  const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
+  const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, session, data: '' };
   return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours, session };
 }
 
@@ -201,7 +201,7 @@ test('a place whose hold awaits a reconnection notices that its node was removed
   } as unknown as ZooKeeper;
   const store = { zk, clock: systemClock, random: systemRandom, neighbours: new Neighbours() };
   const queue = { path: FOLDER, read: vi.fn(), viewSoon: vi.fn(), left: () => {} };
-  const facts = { queue, entry: parseEntry(OWN)!, token: 1n, session, data: '' };
+  const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, session, data: '' };
   const place = new ZooKeeperPlace(store as unknown as QueueStore, facts);
   const evicted = vi.fn();
   place.attend({ evicted, revoked: () => {} });

@@ -1,4 +1,5 @@
 import { orAbort } from '../base/abort.ts';
+import { invariant } from '../base/assert.ts';
 import type { Cancel } from '../base/clock.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
@@ -25,6 +26,7 @@ import { type Follower, type LeavingConnection, remainingOf } from './neighbours
 import { watchForOthers } from './others-watch.ts';
 import type { QueueStore } from './queue-store.ts';
 import { secondOpinionOf } from './second-opinion.ts';
+import { tokensOf } from './session-tokens.ts';
 import {
   deleteForSure,
   isInterrupted,
@@ -46,9 +48,12 @@ const CHECKS_MAX = 128;
 interface PlaceFacts {
   readonly queue: SessionQueue;
   readonly entry: QueueEntry;
-  readonly token: bigint;
+  /** The transaction that made the node. */
+  readonly czxid: bigint;
+  /** The token, where it is another entry's; otherwise what the session makes of the czxid. */
+  readonly token?: bigint;
   readonly session: Session;
-  /** A transaction after which anything done to the node is news; the token's if left out. */
+  /** A transaction after which anything done to the node is news; the one that made it if left out. */
   readonly since?: bigint;
   /** What the node says of its owner. */
   readonly data: string;
@@ -82,11 +87,11 @@ interface SessionQueue {
 export class ZooKeeperPlace implements Place {
   readonly entry: QueueEntry;
   readonly path: string;
-  readonly token: bigint;
   readonly #store: QueueStore;
   readonly #facts: PlaceFacts;
   /** What clients with other chroots know it by. */
   readonly #serverPath: string;
+  #token: bigint | undefined;
   #events: PlaceEvents | undefined;
   #evicted = false;
   #revoked = false;
@@ -108,13 +113,17 @@ export class ZooKeeperPlace implements Place {
     this.#store = store;
     this.#facts = facts;
     this.entry = facts.entry;
-    this.token = facts.token;
+    this.#token = facts.token;
     this.#connection = facts.session.connectionCount;
     this.path = `${facts.queue.path}/${facts.entry.name}`;
     this.#serverPath = store.zk.serverPath(this.path);
     if (!facts.nameIsShared) store.neighbours.arrive(this.#serverPath, facts.session);
   }
 
+  get token(): bigint {
+    invariant(this.#token !== undefined, 'the token of a place was asked for before it was settled');
+    return this.#token;
+  }
   get lost(): AbortSignal {
     return this.#facts.session.lost;
   }
@@ -123,6 +132,18 @@ export class ZooKeeperPlace implements Place {
   }
   get evicted(): boolean {
     return this.#evicted;
+  }
+
+  /** Finds out the token, for once and all; undefined if that takes no time. Nobody is granted a place without it. */
+  settleToken(): Promise<void> | undefined {
+    if (this.#token !== undefined) return undefined;
+    const { session, czxid } = this.#facts;
+    const tokens = tokensOf(this.#store, session);
+    this.#token = tokens.of(czxid);
+    if (this.#token !== undefined) return undefined;
+    return tokens.whenKnown(czxid).then((token) => {
+      this.#token = token;
+    });
   }
 
   view(): Promise<QueueView> {
@@ -336,7 +357,8 @@ export class ZooKeeperPlace implements Place {
   /** A place of the same session and token, made by a transaction that has been answered. */
   #another(name: string, data: string): ZooKeeperPlace {
     const since = this.#facts.session.lastZxid;
-    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, since, data });
+    const { token } = this;
+    return new ZooKeeperPlace(this.#store, { ...this.#facts, entry: parseEntry(name)!, token, since, data });
   }
 
   async watchSelf(): Promise<boolean> {
@@ -444,7 +466,9 @@ export class ZooKeeperPlace implements Place {
     const { zk } = this.#store;
     if (this.#facts.nameIsShared) {
       // What is there after it was removed by someone else is not ours.
-      return this.#evicted ? Promise.resolve() : deleteForSure(zk, this.path, this.#bounds, this.token);
+      return this.#evicted
+        ? Promise.resolve()
+        : deleteForSure(zk, this.path, this.#bounds, this.#facts.czxid);
     }
     return this.#writes.delete(this.path).then(
       () => {
@@ -539,7 +563,7 @@ export class ZooKeeperPlace implements Place {
    * What was done to another node before now is not of interest.
    */
   #watch(watches: Parameters<ZooKeeper['watchSince']>[1], onSet: () => void): Promise<void> {
-    const { session, since = this.token } = this.#facts;
+    const { session, czxid, since = czxid } = this.#facts;
     if (this.#selfWatch !== undefined) {
       return this.#watches.set(session.lastZxid, watches, onSet).then(() => {});
     }
@@ -567,7 +591,7 @@ export class ZooKeeperPlace implements Place {
     try {
       const watch = this.#onSelf;
       const { data, stat } = await untilAnswered(() => zk.get(this.path, { watch, session }));
-      if (this.#facts.nameIsShared && stat.czxid !== this.token) return this.#evict(); // Another's, made since.
+      if (this.#facts.nameIsShared && stat.czxid !== this.#facts.czxid) return this.#evict(); // Another's, made since.
       if (data?.toString('latin1') !== REVOKE_MARK) return;
       // Who asks for a lock wants to see who has it: the mark has been read, what it covered is put back.
       const { version } = stat;

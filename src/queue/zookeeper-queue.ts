@@ -9,6 +9,7 @@ import type { Joined, JoinRequest, LockQueue, Place, QueueEntry, QueueView } fro
 import { LoneJoins } from './lone-joins.ts';
 import type { QueueStore } from './queue-store.ts';
 import type { Made } from './queue-write.ts';
+import { tokensOf } from './session-tokens.ts';
 import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
@@ -123,7 +124,7 @@ export class ZooKeeperQueue implements LockQueue {
 
   place({ path, czxid }: Made, session: Session, data: string): ZooKeeperPlace {
     const entry = parseEntry(path.slice(this.path.length + 1))!;
-    return new ZooKeeperPlace(this.#store, { queue: this, entry, token: czxid, session, data });
+    return new ZooKeeperPlace(this.#store, { queue: this, entry, czxid, session, data });
   }
 }
 
@@ -184,6 +185,7 @@ class Entrance {
         prefixes.push(`${path}/${entryPrefix(uuidOf(store.random.bytes(16)), request.role)}`);
     }
     this.#prefixes = prefixes;
+    tokensOf(store, this.#session).prepare();
   }
 
   /** As `enter`, for one entry in a folder that is there: most joins by far, and nothing but two answers to wait for. */
@@ -191,10 +193,12 @@ class Entrance {
     const queue = this.#queues[0]!;
     if (this.#prefixes.length > 1 || !queue.folderSeen) return onlyOf(await this.enter());
     const guess = queue.lone.guess(this.#session);
-    let place: Place | undefined;
+    let place: ZooKeeperPlace | undefined;
     try {
       const made = await this.#createGathered(queue, guess ? ignore : this.#lookingSoon(queue));
       place = queue.place(made, this.#session, this.#request.data);
+      const settling = place.settleToken();
+      if (settling !== undefined) await settling;
       if (guess && queue.lone.isRight(guess, place.entry)) {
         return { place, others: NOBODY, view: { entries: [place.entry], foreign: NONE } };
       }
@@ -281,13 +285,17 @@ class Entrance {
 
   async #entered(made: readonly Made[], asked: readonly Promise<QueueView>[]): Promise<Joined[]> {
     const { count = 1, data } = this.#request;
-    const places: Place[] = [];
+    const places: ZooKeeperPlace[] = [];
     for (const each of made) {
       const queue = this.#queues[Math.floor(places.length / count)]!;
       queue.folderSeen = true;
       places.push(queue.place(each, this.#session, data));
     }
     try {
+      for (const place of places) {
+        const settling = place.settleToken();
+        if (settling !== undefined) await settling;
+      }
       const joined: Joined[] = [];
       for (const [index, viewing] of asked.entries()) {
         const first = index * count;

@@ -120,14 +120,17 @@ export class LockWorkspace implements AsyncDisposable {
     );
   }
 
-  /** The paths in this workspace that some client watches, as the servers have it. */
+  /**
+   * The paths in this workspace that some client watches, as the servers have it; but for the floor of tokens, which
+   * each session watches for as long as it lasts.
+   */
   async watchedPaths(): Promise<string[]> {
     const answers = await Promise.all(
       this.servers.endpoints.map((endpoint) => fourLetterWord(endpoint, 'wchp')),
     );
     const paths = answers.flatMap((answer) => answer.split('\n'));
     return paths
-      .filter((path) => path.startsWith(`${this.root}/`))
+      .filter((path) => path.startsWith(`${this.root}/`) && !path.endsWith('/token-floor'))
       .map((path) => path.slice(this.root.length));
   }
 

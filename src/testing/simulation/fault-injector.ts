@@ -2,6 +2,7 @@ import type { Cancel } from '../../base/clock.ts';
 import { parseEntry } from '../../queue/entry-name.ts';
 import type { Heading } from '../simulated-network.ts';
 import type { HoldMonitor } from './hold-monitor.ts';
+import { raiseTokens } from './raise-tokens.ts';
 import type { Fault } from './scenario.ts';
 import { describe, type SimulatedClient, type World } from './world.ts';
 
@@ -109,6 +110,9 @@ export class FaultInjector {
           world.disk.syncMsMax = before;
         };
       }
+      case 'raise-tokens':
+        this.#raiseTokens(fault.by);
+        return undefined;
       case 'isolate':
         return world.followers[fault.follower - 1]?.isolate();
       case 'lag':
@@ -217,7 +221,8 @@ export class FaultInjector {
     this.#monitor.nodeRemoved(path);
     const lock = path.split('/')[2]!;
     // A reader that stands beside a writer has the writer's token, not that of its own node.
-    for (const token of new Set([node.czxid, ...this.#monitor.tokensOf(path), ...this.#tokensBeside(path)])) {
+    const own = world.tokenOf(node.czxid);
+    for (const token of new Set([own, ...this.#monitor.tokensOf(path), ...this.#tokensBeside(path)])) {
       world.record({ kind: 'removed-by-hand', atMs: world.nowMs, lock, token });
     }
   }
@@ -233,7 +238,7 @@ export class FaultInjector {
       .filter((name) => parseEntry(name)?.sequence === sequence)
       .map((name) => tree.get(`${folder}/${name}`)!)
       .filter((node) => node.owner === owner && node.czxid < czxid)
-      .map((node) => node.czxid);
+      .map((node) => this.#world.tokenOf(node.czxid));
   }
 
   #delete(path: string): void {
@@ -241,6 +246,11 @@ export class FaultInjector {
     const moment = core.nextMoment();
     core.commit(core.writes.remove(path, moment), moment);
     core.tick(); // Sends what this has to tell.
+  }
+
+  #raiseTokens(by: number): void {
+    const core = this.#world.server?.core;
+    if (core && !core.readOnly && !this.#healed) raiseTokens(core, by);
   }
 
   #crash(): (() => void) | undefined {

@@ -242,9 +242,20 @@ export class HoldMonitor {
     return isMate && this.tokensOf(path).length === 0;
   }
 
-  #checkTokens({ lease, locks, mode, attempt }: HeldLease): void {
+  /** What everyone who looks at the node says of it, where the token is that of its own node. */
+  #checkToken({ lease, mode, attempt }: HeldLease): void {
+    const node = this.#world.server?.core.tree.get(lease.holding.paths[0]!);
+    if (!node || (mode !== 'exclusive' && mode !== 'leader')) return;
+    const token = this.#world.tokenOf(node.czxid);
+    if (lease.token !== token)
+      this.#fail('L2', `${attempt} was granted token ${lease.token}; its node has ${token}`);
+  }
+
+  #checkTokens(held: HeldLease): void {
+    const { lease, locks, mode, attempt } = held;
     if (mode === 'lease' || mode === 'read') return;
     const { token, section } = lease;
+    this.#checkToken(held);
     for (const lock of locks) {
       const newest = this.#tokens.get(lock);
       const isLater = !newest || token > newest.token || (token === newest.token && section > newest.section);

@@ -4,7 +4,7 @@ import type { ServerCore } from '../../server/server-core.ts';
 import type { Transaction } from '../../server/transaction.ts';
 import { REGISTER_FOLDER, usesRegisters } from './registers.ts';
 import { GUARDED_FOLDER } from './steps.ts';
-import { BATON_FOLDER, type World } from './world.ts';
+import { BATON_FOLDER, CLOSED_FOLDER, FLOOR_NODE, type World } from './world.ts';
 
 const ANYONE = [
   {
@@ -12,6 +12,7 @@ const ANYONE = [
     id: { scheme: 'world', id: 'anyone' },
   },
 ];
+const UNREADABLE = [{ perms: permissions.write, id: { scheme: 'world', id: 'anyone' } }];
 const NOBODY = { sessionId: 0n, identities: [] };
 const ID = /^_c_([0-9a-f-]{36})-/;
 
@@ -31,9 +32,9 @@ export class Ledger {
   /** Makes what `guard` writes to, and sets numbers that are not to begin at 0. */
   prepare(core: ServerCore): void {
     const { writes, tree } = core;
-    const make = (path: string, kind: 'plain' | 'container') => {
+    const make = (path: string, kind: 'plain' | 'container', acl = ANYONE) => {
       const moment = core.nextMoment();
-      core.commit(writes.create({ path, data: null, acl: ANYONE, flags: 0 }, kind, NOBODY, moment), moment);
+      core.commit(writes.create({ path, data: null, acl, flags: 0 }, kind, NOBODY, moment), moment);
     };
     make(GUARDED_FOLDER, 'plain');
     for (const { name } of this.#world.scenario.locks) make(`${GUARDED_FOLDER}/${name}`, 'plain');
@@ -42,7 +43,9 @@ export class Ledger {
       for (const { name } of this.#world.scenario.locks) make(`${REGISTER_FOLDER}/${name}`, 'plain');
     }
     const stuck = this.#world.scenario.locks.filter(({ firstSequence }) => firstSequence !== undefined);
-    if (stuck.length > 0) make('/locks', 'container');
+    const { closedFolder } = this.#world.scenario;
+    if (stuck.length > 0 || closedFolder) make('/locks', 'container');
+    if (closedFolder) make(CLOSED_FOLDER, 'plain', UNREADABLE);
     for (const { name, firstSequence } of stuck) {
       make(`/locks/${name}`, 'container');
       tree.get(`/locks/${name}`)!.createCount = firstSequence!;
@@ -107,13 +110,16 @@ export class Ledger {
       const node = tree.get(path);
       if (!node) return;
       if (node.owner > 0n || parseEntry(path.slice(path.lastIndexOf('/') + 1))) {
-        nodes.push({ lock, path, czxid: node.czxid });
+        nodes.push({ lock, path, czxid: this.#world.tokenOf(node.czxid) });
       }
       for (const name of node.children ?? []) visit(`${path}/${name}`, lock);
     };
     for (const name of tree.get('/locks')?.children ?? []) visit(`/locks/${name}`, name);
     const batons = [...(tree.get(BATON_FOLDER)?.children ?? [])].map((name) => `baton ${name}`);
-    const watches = core.watches.count === 0 ? [] : [`${core.watches.count} watches`];
+    // Every session watches the floor of tokens for as long as it lasts.
+    const ofFloor = [...core.watches.dataWatches()].find(([path]) => path === FLOOR_NODE)?.[1].size ?? 0;
+    const watchCount = core.watches.count - ofFloor;
+    const watches = watchCount === 0 ? [] : [`${watchCount} watches`];
     return { nodes, others: [...batons, ...watches] };
   }
 }

@@ -19,7 +19,10 @@ export const faultKinds: readonly FaultKind[] = [
   'slow-disk',
   'isolate',
   'lag',
+  'raise-tokens',
 ];
+/** Drawn by themselves, so that the other faults of a seed stay what they are: see `planRaises`. */
+const drawnApart: readonly FaultKind[] = ['raise-tokens'];
 
 interface FaultSetting {
   readonly clients: readonly PlannedClient[];
@@ -32,9 +35,10 @@ interface FaultSetting {
 export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
   const drawn = setting.kinds
     ? faultKinds.filter((kind) => setting.kinds!.includes(kind))
-    : faultKinds.filter(() => dice.chance(0.3));
+    : faultKinds.filter((kind) => !drawnApart.includes(kind) && dice.chance(0.3));
   const kinds = drawn.filter(
     (kind) =>
+      !drawnApart.includes(kind) &&
       (kind !== 'remove' || removable(setting.locks).length > 0) &&
       ((kind !== 'isolate' && kind !== 'lag') || setting.followerCount > 0),
   );
@@ -48,6 +52,16 @@ export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
     planFault(dice, dice.pick(kinds), { ...setting, clients: victims }, untilMs),
   ).flatMap((fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]));
   return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** The floor of tokens is raised, as after a move from another store; not rarely while all go on. */
+export function planRaises(dice: Dice, kinds: readonly string[] | undefined): Fault[] {
+  const kind = 'raise-tokens';
+  if (kinds ? !kinds.includes(kind) : !dice.chance(0.15)) return [];
+  const untilMs = UNSAFE_MS * dice.pick([0.2, 0.8]);
+  return Array.from({ length: dice.whole(1, 4) }, () => ({
+    ...{ kind, atMs: dice.between(0, untilMs), by: dice.whole(1, 1_000_000) },
+  }));
 }
 
 /** A connection that breaks once often breaks again: while what the first time left open is being sorted out. */
@@ -109,6 +123,8 @@ function planFault(
       return { atMs, kind, forMs };
     case 'slow-disk':
       return { atMs, kind, syncMsMax: dice.between(50, 800), forMs };
+    case 'raise-tokens':
+      return { atMs, kind, by: 1 };
     case 'isolate':
       return { atMs, kind, follower: dice.whole(1, Math.max(1, followerCount)), forMs };
     case 'lag':

@@ -1,7 +1,8 @@
 import { seededRandom } from '../../base/random.ts';
 import type { MutexOptions } from '../../locks/mutex-options.ts';
 import { Dice } from './dice.ts';
-import { planFaults } from './plan-faults.ts';
+import { withLongNames } from './long-names.ts';
+import { planFaults, planRaises } from './plan-faults.ts';
 import { type Habits, planHabits, planStep } from './plan-steps.ts';
 import type { PlannedClient, PlannedLock, Scenario } from './scenario.ts';
 
@@ -56,10 +57,14 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
     // What tasks share, and what a follower has not seen, shows where locks are handed over in memory.
     followerCount > 0 || locks.some(({ sharing }) => sharing) ? 0.6 : 0.3,
   );
-  const faults = planFaults(dice, { clients, locks, followerCount, kinds: options.faults });
+  const own = new Dice(seededRandom(Math.imul(seed, 0x2545f491) ^ 0x0badf00d));
+  const faults = [
+    ...planFaults(dice, { clients, locks, followerCount, kinds: options.faults }),
+    ...planRaises(own, options.faults),
+  ].sort((a, b) => a.atMs - b.atMs);
   // A counter that was set by hand is not on disk.
   const crashes = faults.some(({ kind }) => kind === 'crash');
-  return {
+  const scenario = {
     seed,
     workload,
     locks: crashes ? locks.map(({ firstSequence, ...lock }) => lock) : locks,
@@ -71,7 +76,9 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
     logBytesMax: dice.pick([2_000, 16_384]),
     reapMs: dice.pick([1_500, 60_000]),
     followerCount,
+    ...(own.chance(0.1) && { closedFolder: true }),
   };
+  return own.chance(0.15) ? withLongNames(own, scenario) : scenario;
 }
 
 function planLocks(dice: Dice, workload: Workload): PlannedLock[] {

@@ -20,6 +20,8 @@ export interface Scenario {
   readonly logBytesMax: number;
   /** How often empty folders are removed. */
   readonly reapMs: number;
+  /** There is a folder beside the locks that no client may read. */
+  readonly closedFolder?: boolean;
   /** Servers in front of the one that decides: they answer pings by themselves, and can be cut off from it. */
   readonly followerCount: number;
 }
@@ -149,6 +151,7 @@ export type Fault = {
   | { readonly kind: 'stall-server'; readonly forMs: number }
   | { readonly kind: 'disk-full'; readonly forMs: number }
   | { readonly kind: 'slow-disk'; readonly syncMsMax: number; readonly forMs: number }
+  | { readonly kind: 'raise-tokens'; readonly by: number }
   | { readonly kind: 'isolate'; readonly follower: number; readonly forMs: number }
   | { readonly kind: 'lag'; readonly follower: number; readonly lagMs: number; readonly forMs: number }
 );

@@ -23,7 +23,7 @@ import type { GaveUp } from '../history.ts';
 import type { HeldLease, HoldMonitor } from './hold-monitor.ts';
 import { Registers } from './registers.ts';
 import type { Abort, CloseStep, LockStep, Step } from './scenario.ts';
-import { describe, type SimulatedClient, type World } from './world.ts';
+import { CLOSED_FOLDER, describe, type SimulatedClient, type World } from './world.ts';
 
 /** Somebody changed their mind. */
 export class CalledOff extends Error {
@@ -79,7 +79,7 @@ export class Steps {
         case 'lock':
           return await this.#lock(client, holdfast, step);
         case 'look':
-          return void (await this.#tolerantly(() => holdfast.inspect(step.lock)));
+          return void (await this.#tolerantly(() => this.#look(holdfast, step.lock)));
         case 'revoke':
           return void (await this.#tolerantly(() => holdfast.revoke(step.lock)));
         case 'observe':
@@ -104,6 +104,18 @@ export class Steps {
     }
     await closing;
     while (!client.holdfast) await this.#world.connect(client).catch(() => {});
+  }
+
+  async #look(holdfast: Holdfast, lock: string): Promise<void> {
+    await holdfast.inspect(lock);
+    if (!this.#world.scenario.closedFolder) return;
+    const listed = await holdfast.list().catch((error) => {
+      if (isServerError(error, 'no-auth')) return [];
+      throw error;
+    });
+    const closed = listed.find(({ name }) => `/locks/${name}` === CLOSED_FOLDER);
+    if (closed?.kind !== 'unreadable')
+      this.#world.fail('error', `a folder that may not be read is listed as ${closed?.kind ?? 'nothing'}`);
   }
 
   /** What comes of looking is checked by other means; that it ends is what matters here. */

@@ -2,6 +2,7 @@ import { type Log, silentLog } from '../../base/log.ts';
 import { fraction, type Random, seededRandom } from '../../base/random.ts';
 import type { Link, LinkHandlers, Transport } from '../../client/transport.ts';
 import { connect, type Holdfast } from '../../locks/holdfast.ts';
+import { decodeFloors, floorPathOf, tokenAt } from '../../queue/floor-node.ts';
 import { Neighbours } from '../../queue/neighbours.ts';
 import type { ServerCore } from '../../server/server-core.ts';
 import type { Transaction } from '../../server/transaction.ts';
@@ -44,6 +45,10 @@ const PORT = 2181;
 const ENSEMBLE = Buffer.from('server.1=server:2888:3888:participant');
 /** Where batons are passed. */
 export const BATON_FOLDER = '/holdfast/batons';
+/** Above which tokens are, if anything says so. */
+export const FLOOR_NODE = floorPathOf(BATON_FOLDER);
+/** Beside the locks, where a scenario has one that no client may read. */
+export const CLOSED_FOLDER = '/locks/closed';
 
 /**
  * The real client, the real locks and the real server core in one process, without socket, timer or disk: all of it
@@ -134,6 +139,12 @@ export class World {
   /** Each part has its own, so that one more number drawn here changes nothing there. */
   random(part: number): Random {
     return seededRandom(Math.imul(this.scenario.seed, 0x9e3779b1) + part * 0x85ebca6b);
+  }
+
+  /** The token of a node that was made by this transaction, as the server's own tree says. */
+  tokenOf(czxid: bigint): bigint {
+    const node = this.server?.core.tree.get(FLOOR_NODE);
+    return node ? tokenAt(decodeFloors(FLOOR_NODE, node.data, node.mzxid), czxid) : czxid;
   }
 
   record(event: HistoryEvent): void {
