@@ -58,6 +58,7 @@ const PLACE = 'queue/zookeeper-place.ts';
 const WRITES = 'queue/settled-writes.ts';
 const CATCH_UP = 'queue/catch-up.ts';
 const TOKENS = 'queue/session-tokens.ts';
+const OPINION = 'queue/second-opinion.ts';
 const CONTEST = 'locks/contest.ts';
 const LOCK_FILE = 'base/lock-file.ts';
 const LEASE = 'locks/lock-lease.ts';
@@ -273,8 +274,8 @@ export const mutants: readonly Mutant[] = [
     'a grant is not looked at again before it is handed out (etcd 11456)',
     [
       PLACE,
-      "if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) return hold;",
-      'return hold;',
+      "if (hold.remainingMs() > 0 && session.state === 'connected' && !session.readOnly) {",
+      'if (session !== undefined) {',
     ],
     [LOCK, 'if (grant.hold.remainingMs() <= 0) {', 'if (this.name === undefined) {'],
     [LOCK, 'const over = grant.hold.remainingMs() === 0;', 'const over = false;'],
@@ -573,6 +574,30 @@ export const mutants: readonly Mutant[] = [
       PLACE,
       'return session.isWriteLeftOpen;',
       'return false;',
+    ]),
+  ),
+  killed(
+    'src/queue/second-opinion.test.ts',
+    mutant('the stale-server check is blind from the 301st wait on', [
+      OPINION,
+      'const left = [...readable, ...lasting.filter(({ isUnreadable }) => isUnreadable)];',
+      'const left = [...readable, ...lasting.filter(({ isUnreadable }) => isUnreadable)].slice(0, CHECKS_MAX);',
+    ]),
+  ),
+  killed(
+    'src/queue/second-opinion.test.ts',
+    mutant('one entry that may not be read keeps all others from being asked about', [
+      OPINION,
+      "if (condition !== 'no-node' && condition !== 'no-auth') throw error;",
+      "if (condition !== 'no-node') throw error;",
+    ]),
+  ),
+  killed(
+    'src/queue/second-opinion.test.ts',
+    mutant('the end of an entry that may not be read is heard of by events alone', [
+      OPINION,
+      'if (doubt.waits.size > 0) this.#list(doubt);',
+      '',
     ]),
   ),
   {

@@ -155,7 +155,7 @@ export const probes: readonly Probe[] = [
   probe(
     'queue: entries that their numbers cannot order',
     'queue/zookeeper-queue.ts',
-    '‹@@; ›const stats = await Promise.all(\n      unordered',
+    '‹@@; ›const looks = await Promise.all(',
   ),
   probe(
     'queue: no folder is an empty queue',

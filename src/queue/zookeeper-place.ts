@@ -108,6 +108,7 @@ export class ZooKeeperPlace implements Place {
   #hold: HoldOnPlace | undefined;
   /** Which of its session's connections it was taken on, or held on since. */
   #connection: number;
+  #stopDoubtingSelf: Cancel | undefined;
 
   constructor(store: QueueStore, facts: PlaceFacts) {
     this.#store = store;
@@ -412,6 +413,7 @@ export class ZooKeeperPlace implements Place {
   #leave({ baton = false, released = baton, byServer = false }: LeaveOptions): Promise<void> {
     this.#hold?.release();
     this.#hold = undefined;
+    this.#stopDoubtingSelf?.();
     this.#listening?.resolve('gone'); // Nobody is to wait at a place that is given up.
     const { neighbours, clock } = this.#store;
     const pause = released ? neighbours.pause(this.#serverPath, clock) : undefined;
@@ -606,13 +608,20 @@ export class ZooKeeperPlace implements Place {
     }
   }
 
-  /** The access list of entries lets nobody read them, their owner included: whether one is there is told all the same. */
+  /**
+   * The access list of entries lets nobody read them, their owner included. Older servers tell all the same whether one is
+   * there, and of its end; newer ones do neither, but that they refuse is said only of what is there.
+   */
   async #watchUnreadableSelf(): Promise<void> {
     const { zk } = this.#store;
     const { session } = this.#facts;
     const watch = this.#onSelf;
-    const stat = await untilAnswered(() => zk.exists(this.path, { watch, session }));
-    if (!stat) this.#evict();
+    const isThere = await untilAnswered(() => zk.exists(this.path, { watch, session })).catch((error) => {
+      if (isServerError(error, 'no-auth')) return true;
+      throw error;
+    });
+    if (!isThere) return this.#evict();
+    if (this.#leaving === undefined) this.#stopDoubtingSelf ??= this.#doubt(this.path, () => this.#evict());
   }
 
   readonly #onSelf = ({ type }: WatchEvent): void => {

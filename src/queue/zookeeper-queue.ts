@@ -2,7 +2,7 @@ import { orAbort } from '../base/abort.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import { isServerError } from '../protocol/errors.ts';
-import { entryPrefix, inOrder, parseEntry, tied, uuidOf } from './entry-name.ts';
+import { entryPrefix, inOrder, parseEntry, SEQUENCE_LAST, tied, uuidOf } from './entry-name.ts';
 import { folderWatchesOf } from './folder-watches.ts';
 import { gatheredWritesOf } from './gathered-writes.ts';
 import type { Joined, JoinRequest, LockQueue, Place, QueueEntry, QueueView } from './lock-queue.ts';
@@ -108,14 +108,29 @@ export class ZooKeeperQueue implements LockQueue {
     foreign: readonly string[],
     session: Session | undefined,
   ): Promise<QueueView> {
-    const stats = await Promise.all(
-      unordered.map(({ name }) => this.#store.zk.exists(`${this.path}/${name}`, session ? { session } : {})),
-    );
-    const czxids = new Map(unordered.map(({ name }, index) => [name, stats[index]?.czxid]));
-    const ordered = entries
-      .filter(({ name }) => !czxids.has(name) || czxids.get(name) !== undefined)
-      .map((entry) => ({ ...entry, czxid: czxids.get(entry.name) }));
+    const looks = await Promise.all(unordered.map((entry) => this.#lookAt(entry, session)));
+    const czxids = new Map(unordered.map(({ name }, index) => [name, looks[index]]));
+    const ordered = entries.flatMap((entry) => {
+      const czxid = czxids.get(entry.name);
+      if (czxid === 'unreadable' || !czxids.has(entry.name)) return [entry];
+      return czxid === undefined ? [] : [{ ...entry, czxid }];
+    });
     return { entries: ordered.sort(inOrder), foreign };
+  }
+
+  /** The transaction that made an entry; undefined if it has gone. */
+  async #lookAt(
+    { name, sequence }: QueueEntry,
+    session: Session | undefined,
+  ): Promise<bigint | 'unreadable' | undefined> {
+    try {
+      return (await this.#store.zk.exists(`${this.path}/${name}`, session ? { session } : {}))?.czxid;
+    } catch (error) {
+      // Those with a number that others have too are a writer and the reader it goes on as: whichever is first, none of
+      // them lets anyone pass. Where the counter sticks, they are several's, and nothing else orders them.
+      if (isServerError(error, 'no-auth') && sequence !== SEQUENCE_LAST) return 'unreadable';
+      throw error;
+    }
   }
 
   left(entry: QueueEntry): void {

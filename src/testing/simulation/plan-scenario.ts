@@ -42,6 +42,11 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
   const needed = options.faults?.some((kind) => kind === 'isolate' || kind === 'lag') ?? false;
   const followerCount = dice.chance(0.3) || needed ? dice.whole(1, 2) : 0;
   const habits = planHabits(dice, options.often);
+  // What several contenders make by one name, or with one number, has to be read by all of them.
+  const mayBeSecret = locks.every(
+    ({ recipe, firstSequence }) => recipe !== 'simple' && firstSequence === undefined,
+  );
+  const secretChance = dice.chance(0.15) && mayBeSecret ? 0.5 : 0;
   const clientCount = dice.whole(2, 5);
   const stepCount = Math.ceil(dice.whole(12, 45) / clientCount);
   const clients = shareProcesses(
@@ -51,6 +56,7 @@ export function planScenario(seed: number, options: PlanOptions = {}): Scenario 
         index,
         locks,
         followerCount,
+        secretChance,
         ...(workload === 'again' ? habitsAgain(index, stepCount, habits) : { stepCount, habits }),
       }),
     ),
@@ -138,13 +144,14 @@ interface ClientSetting {
   readonly index: number;
   readonly locks: readonly PlannedLock[];
   readonly followerCount: number;
+  readonly secretChance: number;
   readonly stepCount: number;
   readonly habits: Habits;
 }
 
 function planClient(
   dice: Dice,
-  { index, locks, followerCount, stepCount, habits }: ClientSetting,
+  { index, locks, followerCount, secretChance, stepCount, habits }: ClientSetting,
 ): PlannedClient {
   const servers = Array.from({ length: followerCount + 1 }, (_, server) => server);
   const shared = locks.some(({ sharing }) => sharing);
@@ -153,6 +160,7 @@ function planClient(
     name: `client-${index}`,
     clockRate: dice.chance(0.3) ? dice.whole(9_910, 10_100) / 10_000 : 1,
     sessionTimeoutMs: dice.pick([1_500, 2_000, 4_000]),
+    ...(dice.chance(secretChance) && { secret: true }),
     servers: servers.length > 1 && dice.chance(0.4) ? [dice.pick(servers)] : servers,
     tasks: Array.from({ length: taskCount }, () =>
       Array.from({ length: Math.ceil(stepCount / taskCount) }, () => planStep(dice, locks, habits)),

@@ -42,6 +42,8 @@ export interface PlannedClient {
   readonly process?: string;
   readonly clockRate: number;
   readonly sessionTimeoutMs: number;
+  /** Nobody else may read its entries: what happens to them is told to no other. */
+  readonly secret?: boolean;
   /** Which servers it knows: 0 decides, the others follow. */
   readonly servers: readonly number[];
   /** Each goes through its steps one after the other, all beside each other. */

@@ -1,5 +1,6 @@
 import { type Log, silentLog } from '../../base/log.ts';
 import { fraction, type Random, seededRandom } from '../../base/random.ts';
+import { acls } from '../../client/acl.ts';
 import type { Link, LinkHandlers, Transport } from '../../client/transport.ts';
 import { connect, type Holdfast } from '../../locks/holdfast.ts';
 import { decodeFloors, floorPathOf, tokenAt } from '../../queue/floor-node.ts';
@@ -277,6 +278,10 @@ export class World {
       app: 'simulation',
       process: { host: plan.process ?? plan.name, pid: number + 1 },
       neighbours,
+      ...(plan.secret && {
+        auth: [{ scheme: 'digest', auth: `${plan.name}:secret` }],
+        acl: acls.creatorOnly,
+      }),
       ...(log !== silentLog && { log }),
     });
     client.latest = client.holdfast;
