@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeDuration, parseDuration } from './duration.ts';
+import { describeDuration, durationText, parseDuration } from './duration.ts';
 
 test.each([
   ['30s', 30_000],
@@ -31,4 +31,15 @@ test.each([
   [356_400_000, '4 d 3 h'],
 ])('%i ms reads %s', (durationMs, text) => {
   expect(describeDuration(durationMs)).toBe(text);
+});
+
+test.each([
+  [300, '300 ms'],
+  [3_000, '3 s'],
+  [1_500, '1.5 s'],
+  [90_000, '90 s'],
+  [600_000, '10 min'],
+  [7_200_000, '2 h'],
+])('%i ms as it was given is %s', (durationMs, text) => {
+  expect(durationText(durationMs)).toBe(text);
 });

@@ -17,6 +17,13 @@ export function parseDuration(text: string): number | undefined {
   return Math.round(totalMs);
 }
 
+/** As it would be given, to the millisecond: `3 s`, `500 ms`, `1.5 s`, `10 min`. */
+export function durationText(durationMs: number): string {
+  if (durationMs < 1_000) return `${durationMs} ms`;
+  if (durationMs % 3_600_000 === 0) return `${durationMs / 3_600_000} h`;
+  return durationMs % 60_000 === 0 ? `${durationMs / 60_000} min` : `${durationMs / 1_000} s`;
+}
+
 /** For people: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
 export function describeDuration(durationMs: number): string {
   if (durationMs < 10_000) return `${(Math.floor(durationMs / 100) / 10).toFixed(1)} s`;

@@ -8,8 +8,10 @@ import { jsonLine } from './json.ts';
 import { asksForJson, failureText, isDebug } from './report-failure.ts';
 import { oneLine } from './terminal/visible-text.ts';
 
-/** What tells of all commands needs all of them. */
-const NEED_ALL = ['help', 'completion'];
+/** What tells of all commands needs all of them; the names of locks are told while a person waits. */
+function needsAll([name, argument]: readonly string[]): boolean {
+  return name === 'help' || (name === 'completion' && argument !== 'locks');
+}
 
 /** Runs one invocation: `['run', 'nightly', '--', './job.sh']`. Errors become one line and a code. */
 export async function runCommandLine(args: readonly string[], console: Console): Promise<ExitCode> {
@@ -39,7 +41,7 @@ export async function runCommandLine(args: readonly string[], console: Console):
       .summary(summary)
       .description(summary)
       .copyInheritedSettings(program);
-    if (args[0] !== name && !NEED_ALL.includes(args[0] ?? '')) continue;
+    if (args[0] !== name && !needsAll(args)) continue;
     const { define } = await load();
     define(command, {
       console,

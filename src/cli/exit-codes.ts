@@ -16,6 +16,7 @@ export const EXIT = {
   serverError: 208,
   output: 209,
   internal: 210,
+  tls: 211,
   /** As a shell has it for a program whose reader has gone (`ls | head`): 128 + SIGPIPE. */
   brokenPipe: 141,
 } as const;

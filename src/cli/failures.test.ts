@@ -87,15 +87,29 @@ describe('servers out of reach', () => {
   );
 
   test('for a certificate that is not accepted say so, whichever server was tried last', () => {
-    expect(failureText(error, PEOPLE)).toMatch(/; zk1:2182: unable to verify the first certificate\n$/);
+    expect(failureText(error, PEOPLE)).toMatch(
+      /; zk1:2182: unable to verify the first certificate; the server's certificate is not signed by an authority in HOLDFAST_TLS_CA\n$/,
+    );
     expect(failureJson(asCommandError(error))).toMatchObject({
-      exitCode: 204,
+      exitCode: 211,
       code: 'ZK_UNREACHABLE',
       cause: {
         code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
         message: 'zk1:2182: unable to verify the first certificate',
       },
     });
+  });
+});
+
+test.each([
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'the server does not speak TLS at this port'],
+  ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'the server did not accept HOLDFAST_TLS_CERT'],
+])('%s says what to look at', (code, advice) => {
+  const cause = Object.assign(new Error('handshake failed'), { code });
+  const { exitCode, message } = asCommandError(new UnreachableError('no session', { cause }));
+  expect({ exitCode, message }).toEqual({
+    exitCode: 211,
+    message: `no session; handshake failed; ${advice}`,
   });
 });
 

@@ -77,14 +77,17 @@ export function asCommandError(error: unknown): CommandError {
     const cause = causeOf(error);
     const message = (error as Error).message;
     const said = cause && !message.includes(cause.message) ? `${message}; ${cause.message}` : message;
-    return new CommandError(said, exitCode, { cause: error });
+    const isTls = exitCode === EXIT.unreachable && cause?.code !== undefined && TLS_CODE.test(cause.code);
+    return isTls
+      ? new CommandError(`${said}${tlsAdvice(cause.code!)}`, EXIT.tls, { cause: error })
+      : new CommandError(said, exitCode, { cause: error });
   }
   const message = `internal error: ${describe(error)}; HOLDFAST_DEBUG=1 shows where`;
   return new CommandError(message, EXIT.internal, { cause: error });
 }
 
 /** What `--json` says of a failure, on standard error. */
-export function failureJson({ exitCode, message, cause }: CommandError): object {
+export function failureJson({ exitCode, message, cause, facts }: CommandError): object {
   const code = codeOf(cause);
   const reason = causeOf(cause);
   return {
@@ -92,6 +95,7 @@ export function failureJson({ exitCode, message, cause }: CommandError): object 
     exitCode,
     ...(code !== undefined && { code }),
     message: oneLine(message),
+    ...facts,
     ...(reason && { cause: reason }),
   };
 }
@@ -111,6 +115,16 @@ function causeOf(error: unknown): { readonly code?: string; readonly message: st
 /** Codes of OpenSSL's verification and of Node's TLS. */
 const TLS_CODE =
   /^(UNABLE_TO_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|ERR_TLS_|ERR_SSL_|ERR_OSSL_)/;
+
+/** Which setting decides it. */
+function tlsAdvice(code: string): string {
+  if (/^(UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA)/.test(code)) {
+    return "; the server's certificate is not signed by an authority in HOLDFAST_TLS_CA";
+  }
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return '; the server does not speak TLS at this port';
+  if (code.includes('ALERT')) return '; the server did not accept HOLDFAST_TLS_CERT';
+  return '';
+}
 
 function isTlsFault(error: unknown): boolean {
   const code = codeOf(error) ?? codeOf((error as { cause?: unknown } | undefined)?.cause);

@@ -67,11 +67,14 @@ describe('a certificate that is not accepted', () => {
         holdfast(['run', '--json', '--wait', '2s', 'a', 'true'], { env }).ended,
         holdfast(['ls', '--json'], { env }).ended,
       ]);
-      expect(ended.map(({ code }) => code)).toEqual([204, 204, 204]);
-      expect(ended[0]!.stderr).toMatch(/^holdfast: .*unable to (verify|get).*\n$/);
+      expect(ended.map(({ code }) => code)).toEqual([211, 211, 211]);
+      expect(ended[0]!.stderr).toMatch(
+        /^holdfast: .*unable to (verify|get).*; the server's certificate is not signed by an authority in HOLDFAST_TLS_CA\n$/,
+      );
       for (const { stderr } of ended.slice(1)) {
         expect(JSON.parse(stderr)).toMatchObject({
           event: 'failed',
+          exitCode: 211,
           cause: { code: expect.stringMatching(/^UNABLE_TO_/) },
         });
       }

@@ -40,7 +40,7 @@ async function onOwnMachine(script: string, passwd: 'passwd' | 'nobody' = 'passw
 
 /** Held by one run, a lock is tried by another, in other surroundings: what that one ends with, and says. */
 const tried = (surroundings: string) =>
-  `${surroundings} holdfast run --try a -- echo ran 2>&1 && echo 0 || echo $?`;
+  `${surroundings} holdfast run --try a -- echo ran 2>&1 | sed 's/ taken: .*/ taken/'; echo \${PIPESTATUS[0]}`;
 const held = (...lines: string[]) => `holdfast run a -- bash -c ${quoted(lines.join('\n'))}`;
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 

@@ -8,6 +8,7 @@ import { CommandProcess } from '../support/command-process.ts';
 import { runCommand } from '../support/command-run.ts';
 import { type LockWorkspace, onEveryLockBackend } from '../support/lock-backends.ts';
 import { until } from '../support/until.ts';
+import { holdfast, LocalHome } from './command-process.ts';
 
 const serversOf = ({ servers, root }: LockWorkspace) => ['--servers', `${servers.connectString}${root}`];
 
@@ -279,6 +280,56 @@ describe('holdfast completion', () => {
     expect(bashOffers(script, 'holdfast', 'completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh']));
     expect(bashOffers(script, 'holdfast', 'run', '--on-suspend', '')).toEqual(['pause', 'term', 'ignore']);
     expect(bashOffers(script, 'holdfast', 'run', 'a', '--', 'tru')).toContain('true');
+  });
+
+  onEveryLockBackend(
+    'makes bash and zsh offer the names of locks, and only those that are plain words',
+    async (workspace) => {
+      const leases = [];
+      const hostile = ['$(touch x)', 'a b', '-rf', '`id`', "it's"];
+      for (const name of ['nightly', 'night-2', 'Über', ...hostile]) {
+        leases.push(await (await workspace.holdfast()).mutex(name).acquire());
+      }
+      const env = { HOLDFAST_SERVERS: `${workspace.servers.connectString}${workspace.root}` };
+      const { stdout: names, exitCode } = await runCommand(['completion', 'locks'], { env });
+      expect({ exitCode, names }).toEqual({ exitCode: 0, names: 'night-2\nnightly\nÜber\n' });
+      await Promise.all(leases.map((lease) => lease.release()));
+
+      const { stdout: bash } = await runCommand(['completion', 'bash']);
+      const stub = `holdfast() { printf '%s\\n' night-2 nightly '$(echo hurt)'; }`;
+      const offers = (...words: string[]) => bashOffers(`${bash}\n${stub}`, 'holdfast', ...words);
+      expect(offers('inspect', 'nightl')).toEqual(['nightly']);
+      expect(offers('run', '--wait', '3s', 'night')).toEqual(['night-2', 'nightly']);
+      expect(offers('run', '--wait', 'night')).toEqual([]);
+      expect(offers('run', 'nightly,nig')).toEqual(['nightly,night-2', 'nightly,nightly']);
+      expect(offers('release', '$')).toEqual(['$(echo hurt)']);
+      expect(offers('inspect', 'nightly', 'nig')).toEqual([]);
+      expect(offers('inspect', '--js')).toEqual(['--json']);
+
+      const { stdout: zsh } = await runCommand(['completion', 'zsh']);
+      const ask = `compdef() {}; compset() {}; compadd() { print -l -- \${(P)2} }; ${stub}\n${zsh}\n_holdfast_locks`;
+      const answer = execFileSync('zsh', ['-f', '-c', ask], { encoding: 'utf8' });
+      expect(answer).toBe('night-2\nnightly\n$(echo hurt)\n');
+      expect(zsh).toMatch(/ {8}inspect\) _arguments .*'1:lock:_holdfast_locks' ;;/);
+      expect(zsh).toMatch(/ {8}run\) _arguments .*'1:lock:_holdfast_locks' '\*::command:_normal' ;;/);
+    },
+    ['embedded server'],
+  );
+
+  test('has no names, and starts nothing, where no server answers', async () => {
+    await using home = await LocalHome.make();
+    expect(await home.command('completion', 'locks').ended).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    expect(() => home.server).toThrow('no local server runs');
+    const env = { HOLDFAST_SERVERS: '127.0.0.1:1' };
+    expect(await holdfast(['completion', 'locks'], { env }).ended).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
   });
 
   test('makes a script that zsh accepts, with every command in it', async () => {

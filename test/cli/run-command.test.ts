@@ -178,18 +178,40 @@ describe('the lock', () => {
   test('that is taken: --try and --wait end with 200 and start nothing; --busy-exit says otherwise', async () => {
     await using holder = scene.run(['busy', 'cat'], { stdin: 'open' });
     await scene.counts('busy', 'holders', 1);
-    const busy = { code: 200, stdout: '', stderr: 'holdfast: busy is taken\n' };
+    const by = 'held by cat@\\S+:\\d+ since \\d\\d:\\d\\d:\\d\\d, 0 wait';
+    const stderr = expect.stringMatching(new RegExp(`^holdfast: busy is taken: ${by}\\n$`));
+    const busy = { code: 200, stdout: '', stderr };
     expect(await scene.run(['--try', 'busy', 'echo', 'ran']).ended).toMatchObject(busy);
     expect(await scene.run(['--wait', '0', 'busy', 'echo', 'ran']).ended).toMatchObject(busy);
     const waited = await scene.run(['--wait', '300ms', 'busy', 'echo', 'ran']).ended;
     expect(waited).toMatchObject({ code: 200, stdout: '' });
     expect(waited.stderr).toMatch(
-      /^holdfast: waiting for busy: .*\nholdfast: lock busy: not granted within \d+ ms\n$/,
+      new RegExp(
+        `^holdfast: waiting for busy: .*\\nholdfast: lock busy: not granted within 300 ms; ${by}\\n$`,
+      ),
     );
+    await using waiter = scene.run(['busy', 'true']);
+    await scene.counts('busy', 'queue', 1);
+    const told = await scene.run(['--json', '--wait', '100ms', 'busy', 'true']).ended;
+    const facts = {
+      holder: expect.stringMatching(/^cat@/),
+      since: expect.any(String),
+      holders: 1,
+      waiting: 1,
+    };
+    expect(JSON.parse(told.stderr.trim().split('\n').at(-1)!)).toMatchObject({
+      event: 'failed',
+      exitCode: 200,
+      code: 'ZK_LOCK_TIMEOUT',
+      ...facts,
+    });
+    const tried = await scene.run(['--json', '--try', 'busy', 'true']).ended;
+    expect(JSON.parse(tried.stderr)).toEqual({ event: 'busy', lock: 'busy', ...facts });
     const quiet = await scene.run(['--try', '-q', '--busy-exit', '0', 'busy', 'echo', 'ran']).ended;
     expect(quiet).toMatchObject({ code: 0, stdout: '', stderr: '' });
     holder.child.stdin!.end();
     expect((await holder.ended).code).toBe(0);
+    expect((await waiter.ended).code).toBe(0);
   });
 
   test('is waited for with one line at the start and one at the grant', async () => {

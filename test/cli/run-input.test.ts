@@ -81,6 +81,17 @@ describe('holdfast run refuses in one line, and starts nothing', () => {
     expect(performance.now() - startedAtMs).toBeLessThan(10_000);
   });
 
+  test('no server, and not to be waited for: 204 after three seconds, also where --wait is 0', async () => {
+    const tries = [['--try'], ['--wait', '0']].map((how) =>
+      holdfast(['run', ...how, '--servers', '127.0.0.1:1', 'a', ...RAN]),
+    );
+    for (const run of tries) {
+      const { code, stderr } = await run.ended;
+      expect(code).toBe(204);
+      expect(stderr).toMatch(/^holdfast: no session with 127\.0\.0\.1:1 within 3000 ms; .*\n$/);
+    }
+  });
+
   test('a wrong password: 205; the right one is let in', async () => {
     const auth = [{ scheme: 'digest', auth: 'anna:right' }];
     await using zk = await connect(scene.server.connectString, { auth });

@@ -20,9 +20,10 @@ interface ReleaseOptions extends ConnectionFlags {
 /** Takes a lock from its holder. */
 export const define: DefineCommand = (command, { console }) => {
   withJson(withConnection(command))
+    .usage('<lock> --id <holder> --reason <text> [options]')
     .argument('<lock>', 'its name', parseLockName)
-    .requiredOption('--id <holder>', 'exactly this holder, as `holdfast inspect` shows it')
-    .requiredOption('--reason <text>', 'why; written down in the history of the lock')
+    .requiredOption('--id <holder>', 'exactly this holder, as `holdfast inspect` shows it (required)')
+    .requiredOption('--reason <text>', 'why; written down in the history of the lock (required)')
     .addHelpText(
       'after',
       `

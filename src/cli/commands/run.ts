@@ -15,7 +15,7 @@ Examples:
 
 The command's exit code passes through, 128+n for signal n; 126 not executable, 127 not found. Of holdfast itself:
   200 taken   201 lost   202 held for --max-hold   203 asked to let go   204 servers out of reach   205 not allowed
-  206 a lock of another kind   207 held by the run that started this one   208 refused by the server   2 bad usage
+  206 a lock of another kind   207 held by the run that started this one   208 refused by the server   211 TLS   2 bad usage
 The command sees HOLDFAST_LOCK, HOLDFAST_TOKEN, HOLDFAST_SESSION and HOLDFAST_ACQUIRED_AT. See docs/command.md.`;
 
 export function define(command: Command, { console, exitWith }: CommandContext): void {

@@ -14,29 +14,47 @@ export function bashScript(commands: readonly CompletedCommand[]): string {
     options.flatMap((option) =>
       option.choices.length > 0
         ? option.flags.map(
-            (flag) => `    ${quoted(`${path} ${flag}`)}) words=${quoted(option.choices.join(' '))} ;;`,
+            (flag) =>
+              `    ${quoted(`${path} ${flag}`)}) COMPREPLY=($(compgen -W ${quoted(option.choices.join(' '))} -- "$current")); return ;;`,
           )
         : [],
     ),
   );
   const valued = all.flatMap(({ path, command: { options } }) =>
     options.flatMap((option) =>
-      option.takesValue && option.choices.length === 0
-        ? option.flags.map((flag) => quoted(`${path} ${flag}`))
-        : [],
+      option.takesValue ? option.flags.map((flag) => quoted(`${path} ${flag}`)) : [],
     ),
   );
+  const locked = all.flatMap(({ path, command: { lock } }) => (lock === 'none' ? [] : [quoted(path)]));
   return `# Completion of holdfast for bash. Made by: holdfast completion bash
+_holdfast_takes_value() {
+  case "$1" in
+    ${valued.join('|')}) return 0 ;;
+  esac
+  return 1
+}
+# Names only as they are, never as shell text: anybody may have chosen them.
+_holdfast_locks() {
+  local before='' name
+  [[ "$1" == *,* ]] && before="\${1%,*},"
+  while IFS= read -r name; do
+    [[ "$before$name" == "$1"* ]] && COMPREPLY+=("$before$name")
+  done < <("\${COMP_WORDS[0]}" completion locks 2>/dev/null </dev/null)
+}
 _holdfast() {
-  local current previous path words word index
+  local current previous path words word index earlier given
   current="\${COMP_WORDS[COMP_CWORD]}"
   previous="\${COMP_WORDS[COMP_CWORD-1]}"
   words=''
   path=''
+  given=0
+  COMPREPLY=()
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
     # Behind -- and behind the lock of run and elect, it is another command's turn.
     if [[ "$word" == -- ]]; then COMPREPLY=($(compgen -c -- "$current")); return; fi
+    earlier="\${COMP_WORDS[index-1]}"
+    if [[ -n "$path" && "$word" != -* ]] && ! _holdfast_takes_value "$path $earlier"; then given=1; fi
     case "$path $word" in
 ${all.map(({ path }) => `      ${quoted(path.includes(' ') ? path : ` ${path}`)}) path=${quoted(path)} ;;`).join('\n')}
     esac
@@ -47,7 +65,10 @@ ${cases.join('\n')}
   esac
   case "$path $previous" in
 ${choices.join('\n')}
-    ${valued.join('|')}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+  esac
+  if _holdfast_takes_value "$path $previous"; then COMPREPLY=($(compgen -f -- "$current")); return; fi
+  case "$path" in
+    ${locked.join('|')}) if [[ $given == 0 && "$current" != -* ]]; then _holdfast_locks "$current"; return; fi ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }

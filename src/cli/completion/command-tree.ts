@@ -8,6 +8,8 @@ export interface CompletedCommand {
   /** Words that may stand first: subcommands, or the choices of the first argument. */
   readonly words: readonly string[];
   readonly subcommands: readonly CompletedCommand[];
+  /** Its first argument is a lock's name, and what follows is another command's, as of `run`. */
+  readonly lock: 'none' | 'only' | 'before-command';
 }
 
 export interface CompletedOption {
@@ -18,6 +20,9 @@ export interface CompletedOption {
   readonly choices: readonly string[];
 }
 
+/** What commands call an argument that is a lock's name; an election is a lock, too. */
+const LOCK_ARGUMENTS = ['lock', 'name'];
+
 /** Every command of a program, from its own definition: what `--help` knows, completion knows. */
 export function completedCommands(program: Command): CompletedCommand[] {
   return program.commands.map(describe);
@@ -25,7 +30,8 @@ export function completedCommands(program: Command): CompletedCommand[] {
 
 function describe(command: Command): CompletedCommand {
   const subcommands = command.commands.map(describe);
-  const [first] = command.registeredArguments;
+  const [first, second] = command.registeredArguments;
+  const takesLock = first !== undefined && LOCK_ARGUMENTS.includes(first.name());
   return {
     name: command.name(),
     summary: command.description(),
@@ -40,5 +46,6 @@ function describe(command: Command): CompletedCommand {
     ],
     words: [...subcommands.map(({ name }) => name), ...(first?.argChoices ?? [])],
     subcommands,
+    lock: !takesLock ? 'none' : second ? 'before-command' : 'only',
   };
 }

@@ -4,6 +4,12 @@ import type { CompletedCommand, CompletedOption } from './command-tree.ts';
 export function zshScript(commands: readonly CompletedCommand[]): string {
   return `#compdef holdfast
 # Completion of holdfast for zsh. Made by: holdfast completion zsh
+_holdfast_locks() {
+  local -a names
+  names=(\${(f)"$(holdfast completion locks 2>/dev/null </dev/null)"})
+  compset -P '*,'
+  compadd -a names
+}
 _holdfast() {
   local context state line
   local -a commands
@@ -23,7 +29,7 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; else compdef _holdfast
 `;
 }
 
-function branch({ name, options, words, subcommands }: CompletedCommand, indent: number): string {
+function branch({ name, options, words, subcommands, lock }: CompletedCommand, indent: number): string {
   const space = ' '.repeat(indent);
   const specs = options.flatMap(optionSpecs);
   if (subcommands.length > 0) {
@@ -34,8 +40,15 @@ ${space}  else case $line[2] in
 ${inner}
 ${space}  esac; fi ;;`;
   }
-  const rest = words.length > 0 ? [quoted(`1:word:(${words.join(' ')})`)] : [quoted('*::command:_normal')];
+  const rest = restSpecs(words, lock);
   return `${space}${name}) _arguments ${[...specs, ...rest].join(' ')} ;;`;
+}
+
+function restSpecs(words: readonly string[], lock: CompletedCommand['lock']): string[] {
+  const command = quoted('*::command:_normal');
+  if (words.length > 0) return [quoted(`1:word:(${words.join(' ')})`)];
+  if (lock === 'none') return [command];
+  return [quoted('1:lock:_holdfast_locks'), ...(lock === 'before-command' ? [command] : [])];
 }
 
 function optionSpecs({ flags, description, takesValue, choices }: CompletedOption): string[] {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { orAbort } from '../../base/abort.ts';
 import { systemClock } from '../../base/clock.ts';
-import { describeDuration } from '../../base/duration.ts';
+import { describeDuration, durationText } from '../../base/duration.ts';
 import { machineNowMs } from '../../base/machine-clock.ts';
 import { fraction, systemRandom } from '../../base/random.ts';
 import type { Holdfast } from '../../locks/holdfast.ts';
@@ -27,11 +27,14 @@ import { QueueReport } from './queue-report.ts';
 import type { RunPlan, WantedLock } from './run-plan.ts';
 import { exitCodeOfSignal, SignalInbox, SignalledError } from './signal-inbox.ts';
 import { SupervisedChild } from './supervised-child.ts';
+import { whyTaken } from './taken.ts';
 import { offerCredentials } from './tcp-credentials.ts';
 import { enterDoor, ReentryDoor } from './tcp-reentry.ts';
 import { Words } from './words.ts';
 
 const CONNECT_MS = 15_000;
+/** Where it is not to be waited: a server that is there answers within this. A local one may have to be started. */
+const TRY_CONNECT_MS = 3_000;
 const WHO_ASKS_MS_MAX = 1_000;
 /** How long an ancestor's locks are looked for before the wait begins without knowing. */
 const LOOK_MS_MAX = 2_000;
@@ -56,10 +59,11 @@ export async function runUnderLock(plan: RunPlan, console: Console): Promise<Exi
   let holdfast: Holdfast | undefined;
   try {
     const startedAtMs = systemClock.nowMs();
+    const isTry = flags.try || flags.wait === 0;
     const ancestors = ancestorsFrom(console.env[HELD_VARIABLE]);
     const parent = ancestors.at(-1);
     holdfast = await connectWith(flags, {
-      timeoutMs: flags.wait || CONNECT_MS,
+      timeoutMs: isTry && !isLocal(flags, console.env) ? TRY_CONNECT_MS : flags.wait || CONNECT_MS,
       signal: giveUp.signal,
       // Of the command not its arguments, which may hold secrets.
       labels: { command: basename(plan.command[0]), ...(parent && parentLabel(parent)) },
@@ -70,16 +74,18 @@ export async function runUnderLock(plan: RunPlan, console: Console): Promise<Exi
     if (own.length > 0 && flags.reenter) {
       return await runEntered(own, { plan, words, inbox, env: console.env, ancestors });
     }
-    const isTry = flags.try || flags.wait === 0;
     const stuck = own.find((hold) => hold.stuck === 'certain');
     if (stuck && !isTry) throw waitsForItself(stuck);
     const shared = own.find((hold) => hold.stuck === 'if-it-waits');
     const tryOnly = isTry || shared !== undefined;
-    const waiting = { signal: giveUp.signal, timeoutMs: leftMs(), tryOnly };
+    const timeoutMs = tryOnly ? TRY_CONNECT_MS : leftMs();
+    const waiting = { signal: giveUp.signal, timeoutMs, tryOnly };
     const lease = await acquire(holdfast, plan, words, waiting);
     if (!lease) {
       if (shared && !isTry) throw waitsForItself(shared);
-      words.tell({ event: 'busy', lock: plan.lockText }, `${plan.lockText} is taken`);
+      const { text, json } = await whyTaken(holdfast, namesOf(plan.lock), giveUp.signal);
+      const line = `${plan.lockText} is taken${text === '' ? '' : `: ${text}`}`;
+      words.tell({ event: 'busy', lock: plan.lockText, ...json }, line);
       return plan.busyExit;
     }
     return await hold(holdReal(holdfast, lease), { plan, words, inbox, env: console.env, ancestors });
@@ -170,7 +176,7 @@ function namesOf(lock: WantedLock): readonly string[] {
 
 async function acquire(
   holdfast: Holdfast,
-  { lock: wanted, lockText, flags }: RunPlan,
+  { lock: wanted, lockText, flags, busyExit }: RunPlan,
   words: Words,
   { signal, timeoutMs, tryOnly }: Bounds & { readonly tryOnly: boolean },
 ): Promise<LockLease | null> {
@@ -180,11 +186,11 @@ async function acquire(
     ...(flags.reason !== undefined && { reason: flags.reason }),
     ...(wanted.kind === 'semaphore' && { permits: wanted.permits }),
   };
-  if (tryOnly) return lock.tryAcquire(options);
+  const bound = timeoutMs === undefined ? {} : { timeoutMs: Math.max(0, Math.floor(timeoutMs)) };
+  if (tryOnly) return lock.tryAcquire({ ...options, ...bound });
   const startedAtMs = systemClock.nowMs();
   const report = new QueueReport(holdfast, lock, { wanted, text: lockText, words });
   try {
-    const bound = timeoutMs === undefined ? {} : { timeoutMs: Math.max(0, Math.floor(timeoutMs)) };
     const lease = await lock.acquire({ ...options, ...bound });
     report.end();
     const waitedMs = Math.round(systemClock.nowMs() - startedAtMs);
@@ -193,9 +199,22 @@ async function acquire(
       report.waited ? `${lockText} granted after ${describeDuration(waitedMs)}` : undefined,
     );
     return lease;
+  } catch (error) {
+    report.end();
+    if (!(error instanceof LockTimeoutError)) throw error;
+    const { text, json } = await whyTaken(holdfast, namesOf(wanted), signal);
+    // As it was asked for: reaching the servers took some of the time.
+    const message = `lock ${lockText}: not granted within ${durationText(flags.wait ?? 0)}${text === '' ? '' : `; ${text}`}`;
+    throw new CommandError(message, busyExit, { cause: error, facts: json });
   } finally {
     report.end();
   }
+}
+
+/** Whether what is meant is the local server. */
+function isLocal({ servers }: RunPlan['flags'], env: Console['env']): boolean {
+  const said = servers ?? env['HOLDFAST_SERVERS'];
+  return !said || said === 'local';
 }
 
 function lockOf(holdfast: Holdfast, wanted: WantedLock): Lock<SemaphoreOptions> {
