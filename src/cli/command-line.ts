@@ -7,6 +7,7 @@ import { asCommandError } from './failures.ts';
 import { jsonLine } from './json.ts';
 import { asksForJson, failureText, isDebug } from './report-failure.ts';
 import { oneLine } from './terminal/visible-text.ts';
+import { wrappedFor } from './terminal/wrapped.ts';
 
 /** What tells of all commands needs all of them; the names of locks are told while a person waits. */
 function needsAll([name, argument]: readonly string[]): boolean {
@@ -22,8 +23,8 @@ export async function runCommandLine(args: readonly string[], console: Console):
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => console.stdout.write(text),
-      writeErr: (text) => console.stderr.write(text),
+      writeOut: (text) => console.stdout.write(wrappedFor(console.stdout, text)),
+      writeErr: (text) => console.stderr.write(manner.json ? text : wrappedFor(console.stderr, text)),
       outputError: (text, write) => {
         const message = oneLine(text.replace(/^error: /, ''));
         const said = { event: 'failed', exitCode: EXIT.badUsage, message };
@@ -55,7 +56,8 @@ export async function runCommandLine(args: readonly string[], console: Console):
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badUsage;
-    console.stderr.write(failureText(error, manner));
+    const text = failureText(error, manner);
+    console.stderr.write(manner.json ? text : wrappedFor(console.stderr, text));
     return asCommandError(error).exitCode;
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
+import { displayWidth } from '../../src/cli/terminal/display-width.ts';
 import { CommandProcess } from '../support/command-process.ts';
 import { runCommand } from '../support/command-run.ts';
 import { type LockWorkspace, onEveryLockBackend } from '../support/lock-backends.ts';
@@ -358,5 +359,7 @@ describe('every command', () => {
     const { exitCode, stdout } = await runCommand([name, '--help']);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^Examples:\n {2}\S/m);
+    const onTerminal = await runCommand([name, '--help'], { columns: 72 });
+    for (const line of onTerminal.stdout.split('\n')) expect(displayWidth(line)).toBeLessThanOrEqual(72);
   });
 });

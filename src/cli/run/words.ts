@@ -4,6 +4,7 @@ import { jsonLine } from '../json.ts';
 import { failureText } from '../report-failure.ts';
 import { fittedLine, type LinePart } from '../terminal/fitted-line.ts';
 import { oneLine } from '../terminal/visible-text.ts';
+import { wrappedFor } from '../terminal/wrapped.ts';
 
 const STDERR_FD = 2;
 const COLUMNS = 80;
@@ -37,20 +38,21 @@ export class Words {
   tell(word: Word, text?: string): void {
     if (this.#json) return put(jsonLine(word));
     this.clearLine();
-    if (text !== undefined && !this.#quiet) put(`holdfast: ${oneLine(text)}\n`);
+    if (text !== undefined && !this.#quiet) putLine(text);
   }
 
   /** Why the command was ended, or not begun: said also to those who want quiet. */
   complain(word: Word, text: string): void {
     if (this.#json) return put(jsonLine({ ...word, message: text }));
     this.clearLine();
-    put(`holdfast: ${oneLine(text)}\n`);
+    putLine(text);
   }
 
   /** That it did not come to it, and why. */
   fail(error: unknown, debug: boolean): void {
     this.clearLine();
-    put(failureText(error, { json: this.#json, debug }));
+    const text = failureText(error, { json: this.#json, debug });
+    put(this.#json ? text : wrappedFor(process.stderr, text));
   }
 
   /** Replaces the line that is shown on a terminal. The cursor waits below it: what is typed does not continue it. */
@@ -65,6 +67,10 @@ export class Words {
     if (this.#lineShown) put(`${ABOVE}${START}${CLEAR_BELOW}`);
     this.#lineShown = false;
   }
+}
+
+function putLine(text: string): void {
+  put(wrappedFor(process.stderr, `holdfast: ${oneLine(text)}\n`));
 }
 
 /** Nobody reads it any more, or not now: a run does not end, or wait, for want of a listener. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { displayWidth } from './display-width.ts';
-import { wrapped } from './wrapped.ts';
+import { wrapped, wrappedFor } from './wrapped.ts';
 
 describe('a long line', () => {
   test('is broken between words, with the later lines indented', () => {
@@ -27,6 +27,14 @@ describe('a long line', () => {
           }
         },
       ),
+    );
+  });
+
+  test('is broken for a terminal only, each line by itself', () => {
+    const text = 'Examples:\n  holdfast run nightly -- ./report.sh   one at a time\n\nEnd.\n';
+    expect(wrappedFor({}, text)).toBe(text);
+    expect(wrappedFor({ isTTY: true, columns: 40 }, text)).toBe(
+      'Examples:\n  holdfast run nightly -- ./report.sh\n      one at a time\n\nEnd.\n',
     );
   });
 });

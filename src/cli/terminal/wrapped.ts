@@ -22,3 +22,15 @@ export function wrapped(text: string, width: number): string[] {
   }
   return words > 0 || lines.length === 0 ? [...lines, line.trimEnd()] : lines;
 }
+
+const COLUMNS = 80;
+
+/** Text for a stream: on a terminal no line is wider than that, and none is broken within a word; as it is elsewhere. */
+export function wrappedFor(
+  { isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number },
+  text: string,
+): string {
+  if (!isTTY) return text;
+  const lines = text.split('\n').flatMap((line) => wrapped(line, columns || COLUMNS));
+  return lines.join('\n');
+}
