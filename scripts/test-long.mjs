@@ -9,6 +9,11 @@ const LONG_SUITES = [
     file: 'test/locks/distinct-names.test.ts',
     env: { HOLDFAST_DISTINCT_NAMES: '1000000' },
   },
+  {
+    name: 'requests of every length',
+    file: 'test/locks/request-bytes.test.ts',
+    env: { HOLDFAST_REQUEST_BYTES_SCENES: '300' },
+  },
 ];
 
 installNpmPackages();

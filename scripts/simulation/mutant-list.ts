@@ -448,7 +448,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/queue/zookeeper-place.test.ts',
+    'test/locks/request-bytes.test.ts',
     mutant('all successors of a place are checked by one transaction, however many', [
       PLACE,
       'const CHECKS_MAX = 128;',
@@ -464,7 +464,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/queue/gathered-watches.test.ts',
+    'test/locks/request-bytes.test.ts',
     mutant('watches of one tick are counted and not measured', [
       'queue/gathered-watches.ts',
       'present.byteCount + byteCount > GATHERED_BYTES_MAX);',

@@ -4,11 +4,15 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { makeFolder, root } from './compile.ts';
 
-/** Whether the tests of a file beside the sources pass with these sources in the place of those that are there. */
+/**
+ * Whether the tests of a file pass with these sources in the place of those that are there. One of `test` may need no
+ * server of its own but the embedded one.
+ */
 export async function passes(sources: ReadonlyMap<string, string>, file: string): Promise<boolean> {
   const folder = makeFolder();
   try {
     cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true });
+    if (file.startsWith('test/')) cpSync(join(root, 'test'), join(folder, 'test'), { recursive: true });
     for (const [path, text] of sources) {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), text);

@@ -24,7 +24,7 @@ import { LockRegistry } from './lock-registry.ts';
 import { MultiLock } from './multi-lock.ts';
 import { Mutex } from './mutex.ts';
 import { describePolicy, isSamePolicy, type MutexOptions, readMutexOptions } from './mutex-options.ts';
-import { ownerEncoder } from './owner.ts';
+import { checkOwnerFacts, checkPeopleText, ownerEncoder } from './owner.ts';
 import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
 import { SharedMutex } from './shared-mutex.ts';
@@ -273,8 +273,7 @@ export class Holdfast implements AsyncDisposable {
   election(name: string, options: { readonly id?: string } = {}): LeaderElection {
     checkName(name);
     const { id } = options;
-    if (id !== undefined && typeof id !== 'string')
-      throw new TypeError(`id: ${typeof id} given; a string is needed`);
+    if (id !== undefined) checkPeopleText('id', id);
     const key = id === undefined ? ['election', name] : ['election', name, id];
     return this.#registry.get(key, () => new LeaderElection(this.#context, name, options));
   }
@@ -373,6 +372,10 @@ function readFacts(options: HoldfastOptions): Facts {
   for (const [name, path] of Object.entries({ root, batonFolder, auditFolder })) {
     checkFolder(name, path);
   }
+  checkOwnerFacts({
+    ...(options.app && { app: options.app }),
+    ...(options.labels && { labels: options.labels }),
+  });
   for (const [name, path] of Object.entries({ batonFolder, auditFolder })) {
     if (path === root || path.startsWith(`${root}/`)) {
       throw new TypeError(`${name} ${path}: it is inside ${root}, where every node is a lock`);

@@ -20,6 +20,7 @@ import {
   WrongKindError,
 } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
+import { checkPeopleText } from './owner.ts';
 import type { Turn } from './turn.ts';
 import { checkReleaseBound, endWork, type ReleaseBound } from './work-under-lock.ts';
 
@@ -325,6 +326,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     if (options.timeoutMs !== undefined) {
       checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
     }
+    if (options.reason !== undefined) checkPeopleText('reason', options.reason);
     this.check(options);
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeOwner, ownerEncoder } from './owner.ts';
+import { checkOwnerFacts, checkPeopleText, decodeOwner, ownerEncoder } from './owner.ts';
 
 describe("a contender's data", () => {
   test('says when it joined, whatever was said before', () => {
@@ -21,5 +21,23 @@ describe("a contender's data", () => {
     const facts = { host: 'h"1', pid: 7, app: 'a\\b', labels: { team: 'x' } };
     const data = Buffer.from(ownerEncoder(facts)({ reason: 'a "reason"', wallMs: 0 }));
     expect(decodeOwner(data)).toEqual({ ...facts, reason: 'a "reason"', since: '1970-01-01T00:00:00.000Z' });
+  });
+});
+
+describe('what a program says of itself', () => {
+  const labelled = (bytes: number) => ({ labels: { t: 'x'.repeat(bytes - '{"labels":{"t":""}}'.length) } });
+
+  test('may have 2 048 bytes as JSON, and not one more', () => {
+    expect(() => checkOwnerFacts(labelled(2_048))).not.toThrow();
+    expect(() => checkOwnerFacts(labelled(2_049))).toThrow(
+      '2049 bytes given, as JSON; at most 2048 are allowed',
+    );
+    expect(() => checkOwnerFacts({ app: 'é'.repeat(1_024) })).toThrow(RangeError);
+  });
+
+  test('and why it contends 1 024 bytes', () => {
+    expect(() => checkPeopleText('reason', 'é'.repeat(512))).not.toThrow();
+    expect(() => checkPeopleText('reason', `${'é'.repeat(512)}x`)).toThrow('reason: 1025 bytes in UTF-8');
+    expect(() => checkPeopleText('reason', 7 as never)).toThrow(TypeError);
   });
 });

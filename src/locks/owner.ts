@@ -1,3 +1,10 @@
+import { utf8Bytes } from '../base/utf8-bytes.ts';
+
+/** How long the program's name and its labels may be together, as JSON. */
+export const OWNER_BYTES_MAX = 2_048;
+/** The longest `reason` of a contender, and the longest `id` of a candidate. */
+export const REASON_BYTES_MAX = 1_024;
+
 /** Who contends, for people to read: kept in the contender's node. No secrets. */
 export interface OwnerFacts {
   readonly host: string;
@@ -20,6 +27,31 @@ export interface Owner extends Partial<OwnerFacts> {
 /** A node that somebody else filled is read no further than this. */
 const TEXT_CHARACTERS_MAX = 1_000;
 const DATA_BYTES_MAX = 64 * 1024;
+
+/**
+ * Refuses what would make every contender's node large: each of thousands of them is kept by every server.
+ *
+ * @throws RangeError.
+ */
+export function checkOwnerFacts(facts: Partial<Pick<OwnerFacts, 'app' | 'labels'>>): void {
+  const byteCount = utf8Bytes(JSON.stringify(facts));
+  if (byteCount > OWNER_BYTES_MAX) {
+    throw new RangeError(
+      `app, labels: ${byteCount} bytes given, as JSON; at most ${OWNER_BYTES_MAX} are allowed`,
+    );
+  }
+}
+
+/** Refuses a text that everyone who looks would have to read. @throws TypeError, RangeError. */
+export function checkPeopleText(name: string, text: string): void {
+  if (typeof text !== 'string') throw new TypeError(`${name}: ${typeof text} given; a string is needed`);
+  const byteCount = utf8Bytes(text);
+  if (byteCount > REASON_BYTES_MAX) {
+    throw new RangeError(
+      `${name}: ${byteCount} bytes in UTF-8 given; at most ${REASON_BYTES_MAX} are allowed`,
+    );
+  }
+}
 
 /** Writes the data of contenders' nodes; what stays the same for all of them is written once. */
 export function ownerEncoder(

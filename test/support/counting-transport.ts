@@ -22,6 +22,8 @@ export interface Traffic {
 export class CountingTransport implements Transport {
   readonly #inner = new TcpTransport({ random: systemRandom });
   traffic: Traffic = noTraffic();
+  /** Of the longest request that was ever sent: what a server refuses if it is too much. */
+  largestRequestBytes = 0;
 
   /** Forgets what was counted. */
   reset(): void {
@@ -53,6 +55,7 @@ export class CountingTransport implements Transport {
             greeted = true; // The connect request has no header.
             continue;
           }
+          this.largestRequestBytes = Math.max(this.largestRequestBytes, frame.byteLength);
           if (frame.readInt32BE(0) < 0) continue;
           carriesRequest = true;
           this.traffic.requests.push(operationOf(frame.readInt32BE(4))?.name ?? 'unknown');
