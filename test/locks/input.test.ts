@@ -18,6 +18,11 @@ describe('connect', () => {
     ['a root of the wrong type', { servers: NOWHERE, root: 7 as never }, 'it is not a string'],
     ['a baton folder that is no path', { servers: NOWHERE, batonFolder: 'x' }, 'batonFolder "x"'],
     ['a baton folder among the locks', { servers: NOWHERE, batonFolder: '/locks/b' }, 'it is inside /locks'],
+    [
+      'a root where the floor of tokens is',
+      { servers: NOWHERE, root: '/token-floor', batonFolder: '/b' },
+      'floor',
+    ],
     ['a baton folder that is the root', { servers: NOWHERE, batonFolder: '/locks' }, 'it is inside /locks'],
     [
       'writes of no kind',
@@ -29,6 +34,14 @@ describe('connect', () => {
     expect(process.env['HOLDFAST_SERVERS']).toBeUndefined();
     await expect(connect(options)).rejects.toThrow(message);
     await expect(connect(options)).rejects.toBeInstanceOf(TypeError);
+  });
+
+  test.each<[string, HoldfastOptions]>([
+    ['lockDelayMs: 3600001', { lockDelayMs: 3_600_001 }],
+    ['labels: 2067 bytes', { labels: { a: 'x'.repeat(2_048) } }],
+  ])('refuses what is beyond a limit: %s', async (message, options) => {
+    await expect(connect({ servers: NOWHERE, ...options })).rejects.toThrow(message);
+    await expect(connect({ servers: NOWHERE, ...options })).rejects.toBeInstanceOf(RangeError);
   });
 
   test.each<[string, readonly unknown[], string]>([
