@@ -1,5 +1,6 @@
 /** The door `holdfast`: fenced locks on ZooKeeper. */
 export type { AclEntry } from './client/acl.ts';
+export type { CallOptions } from './client/call-options.ts';
 export type { ConnectOptions } from './client/connect-options.ts';
 export { ops } from './client/operations-of-multi.ts';
 export { LocalServerError } from './local/local-server-error.ts';
@@ -34,7 +35,7 @@ export type { Owner, OwnerFacts } from './locks/owner.ts';
 export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/read-write-lock.ts';
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
 export { SimpleLock } from './locks/simple-lock.ts';
-export type { TokenCallOptions, TokenState } from './locks/token-floor.ts';
+export type { TokenState } from './locks/token-floor.ts';
 export { UpgradableLease, UpgradableLock } from './locks/upgradable-lock.ts';
 export {
   type GrantedLock,
@@ -46,5 +47,5 @@ export {
   type LocksSnapshot,
 } from './locks/web-locks.ts';
 export type { ReleaseBound } from './locks/work-under-lock.ts';
-export { ZkError } from './protocol/errors.ts';
+export { RequestTimeoutError, UnreachableError, ZkError } from './protocol/errors.ts';
 export { ForeignDataError } from './queue/foreign-data-error.ts';

@@ -2,6 +2,7 @@
 export type { Log, LogLevel } from './base/log.ts';
 export { type AclEntry, acls, digestId, type Permission } from './client/acl.ts';
 export type { NodeData } from './client/arguments.ts';
+export type { CallOptions } from './client/call-options.ts';
 export type { AuthOption, ConnectOptions } from './client/connect-options.ts';
 export { type ConnectString, parseConnectString } from './client/connect-string.ts';
 export {
@@ -13,6 +14,7 @@ export {
   type MultiWrite,
   ops,
 } from './client/operations-of-multi.ts';
+export type { ReconfigChange } from './client/reconfig-change.ts';
 export type {
   EventsOptions,
   ObserveOptions,
@@ -26,11 +28,10 @@ export type { Hold, Session } from './client/session.ts';
 export type { ClientEvents } from './client/session-keeper.ts';
 export type { TlsOptions } from './client/tcp-tls-options.ts';
 export type { Resolve } from './client/tcp-transport.ts';
+export type { Watch } from './client/watch.ts';
 export {
   connect,
   type NodeState,
-  type ReconfigChange,
-  type Watch,
   ZooKeeper,
 } from './client/zookeeper.ts';
 export type { AddWatchMode, CreateMode, NodeEventType, WatchType } from './protocol/constants.ts';

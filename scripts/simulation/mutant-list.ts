@@ -71,6 +71,30 @@ const SHARED_PLACE = 'locks/shared-place.ts';
 
 export const mutants: readonly Mutant[] = [
   killed(
+    'src/testing/bounded-calls.test.ts',
+    mutant('a call without a bound waits for ever where no server answers', [
+      'client/requester.ts',
+      'if (silentLookCount === LOOKS_PER_SILENCE) onSilence(this.#late(what, silenceMs));\n      else lookLater();',
+      'lookLater();',
+    ]),
+  ),
+  killed(
+    'src/testing/bounded-calls.test.ts',
+    mutant('a public call is added that has no bound', [
+      'locks/holdfast.ts',
+      '  /** Who was asked for a lock, or lost it by force',
+      '  async look(name: string): Promise<LockInfo> {\n    return this.inspect(name);\n  }\n\n  /** Who was asked for a lock, or lost it by force',
+    ]),
+  ),
+  killed(
+    'src/testing/bounded-calls.test.ts',
+    mutant('a bound of a release is not heard', [
+      LEASE,
+      "return options ? this.#holding.awaitWithin('release', this.#released, options) : this.#released;",
+      'return this.#released;',
+    ]),
+  ),
+  killed(
     'src/locks/leader-election.test.ts',
     mutant('a stray request ends lead for good', [
       'locks/leader-election.ts',

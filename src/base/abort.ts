@@ -51,7 +51,7 @@ interface Waiters {
 const waitersOf = new WeakMap<AbortSignal, Waiters>();
 
 /** Calls `run` when the signal fires; the function that is returned takes it back. */
-function onceAborted(signal: AbortSignal, run: () => void): () => void {
+export function onceAborted(signal: AbortSignal, run: () => void): () => void {
   let waiters = waitersOf.get(signal);
   if (!waiters) {
     const calls = new Set<() => void>();

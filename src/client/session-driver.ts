@@ -38,6 +38,8 @@ export class SessionDriver {
   #link: Link | undefined;
   #timer: { readonly atMs: number; readonly cancel: Cancel } | undefined;
   #flushScheduled = false;
+  /** How many requests were answered, with a refusal too. */
+  answerCount = 0;
 
   constructor(
     machine: SessionMachine,
@@ -107,9 +109,11 @@ export class SessionDriver {
     for (const effect of effects) {
       switch (effect.kind) {
         case 'request-answered':
+          this.answerCount++;
           (effect.request as PendingRequest).answered(effect.reply, effect.zxid);
           break;
         case 'request-refused':
+          this.answerCount++;
           (effect.request as PendingRequest).refused(effect.serverCode);
           break;
         case 'request-failed':

@@ -43,6 +43,8 @@ export class SessionKeeper {
   readonly #closed = deferred();
   #driver!: SessionDriver;
   #session!: Session;
+  /** Of the sessions before this one. */
+  #earlierAnswerCount = 0;
   #closing = false;
   /** Why there will be no further session: closed, or the credentials were refused. */
   #ended: Error | undefined;
@@ -70,6 +72,10 @@ export class SessionKeeper {
   }
   get driver(): SessionDriver {
     return this.#driver;
+  }
+  /** How many requests servers have answered, in all sessions. */
+  get answerCount(): number {
+    return this.#earlierAnswerCount + this.#driver.answerCount;
   }
 
   /** What user code threw: reported, and done with. */
@@ -147,6 +153,7 @@ export class SessionKeeper {
     const { clock, log, transport, busyPollMs } = config;
     const driver = new SessionDriver(machine, { transport, clock, events, log, busyPollMs });
     const session = new Session(driver, clock, (error) => this.listenerFailed(error));
+    this.#earlierAnswerCount += this.#driver?.answerCount ?? 0;
     this.#driver = driver;
     this.#session = session;
     driver.input({ kind: 'start' });

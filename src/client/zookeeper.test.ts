@@ -323,6 +323,7 @@ describe('bad input throws before anything is sent', () => {
     addAuth: () => zk.addAuth('digest', 'a:b', misspelt),
     addWatch: () => zk.addWatch('/a', 'persistent', () => {}, misspelt),
     children: () => zk.children('/a', misspelt),
+    close: () => zk.close(misspelt),
     childrenWithStat: () => zk.childrenWithStat('/a', misspelt),
     config: () => zk.config(misspelt),
     connected: () => zk.connected(misspelt),
@@ -346,11 +347,12 @@ describe('bad input throws before anything is sent', () => {
     set: () => zk.set('/a', '', misspelt),
     setAcl: () => zk.setAcl('/a', acls.open, misspelt),
     sync: () => zk.sync('/', misspelt),
+    unwatch: () => zk.unwatch('/a', 'data', () => {}, misspelt),
     whoAmI: () => zk.whoAmI(misspelt),
     connect: () => connect('zk:2181', misspelt),
   };
-  /** What takes no options. */
-  const without = ['constructor', 'session', 'on', 'off', 'close', 'unwatch', 'watchSince', 'serverPath'];
+  /** What takes no options, or is not public. */
+  const without = ['constructor', 'session', 'on', 'off', 'bounded', 'serverPath', 'watchSince'];
 
   test.each(Object.entries(calls))('an option of %s that does not exist', async (call, make) => {
     await expect((async () => make())()).rejects.toThrow(

@@ -1,9 +1,14 @@
+import type { Clock } from '../base/clock.ts';
 import { runSafely } from '../base/emitter.ts';
 import type { Log } from '../base/log.ts';
-import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type AddWatchMode, addWatchModes, type WatchType, watchTypes } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
-import { isServerError, SessionLostError, type UnreachableError } from '../protocol/errors.ts';
+import {
+  isServerError,
+  RequestTimeoutError,
+  SessionLostError,
+  type UnreachableError,
+} from '../protocol/errors.ts';
 import { operations } from '../protocol/operations.ts';
 import type { ClientInfo, Stat } from '../protocol/records.ts';
 import type { WatchEvent, Watcher, WatchIntent } from '../session/watch-registry.ts';
@@ -16,6 +21,8 @@ import {
   checkVersion,
   type NodeData,
 } from './arguments.ts';
+import { boundedWait } from './bounded-wait.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from './call-options.ts';
 import { Chroot } from './chroot.ts';
 import { type ClientConfig, type ConnectOptions, readOptions } from './connect-options.ts';
 import { addressText } from './connect-string.ts';
@@ -32,6 +39,7 @@ import {
   shapeMultiRead,
   wiresOf,
 } from './operations-of-multi.ts';
+import type { ReconfigChange } from './reconfig-change.ts';
 import {
   checkObserveOptions,
   type EventsOptions,
@@ -46,29 +54,13 @@ import { Requester } from './requester.ts';
 import type { Session } from './session.ts';
 import { type ClientEvents, SessionKeeper } from './session-keeper.ts';
 import { deleteTree, ensurePath } from './tree.ts';
+import type { Watch } from './watch.ts';
 import { watchEvents } from './watch-stream.ts';
 
 /** What a node holds, and what the server knows of it. */
 export interface NodeState {
   readonly data: Buffer | null;
   readonly stat: Stat;
-}
-
-/** A change of the ensemble's membership. */
-export interface ReconfigChange {
-  /** Servers to add, as lines of the configuration: `server.4=host:2888:3888:participant;2181`. */
-  readonly joining?: string;
-  /** Ids of servers to remove, separated by commas. */
-  readonly leaving?: string;
-  /** The whole new membership, instead of joining and leaving. */
-  readonly newMembers?: string;
-  /** Only if the configuration still has this version. */
-  readonly fromConfig?: bigint;
-}
-
-/** A persistent watch; removing it twice does nothing. */
-export interface Watch extends AsyncDisposable {
-  remove(): Promise<void>;
 }
 
 const CONNECT_TIMEOUT_MS = 15_000;
@@ -115,11 +107,13 @@ export class ZooKeeper implements AsyncDisposable {
   readonly #keeper: SessionKeeper;
   readonly #requester: Requester;
   readonly #chroot: Chroot;
+  readonly #clock: Clock;
   readonly #watchers = new WeakMap<WatchListener, Watcher>();
 
   private constructor(config: ClientConfig) {
     this.#log = config.log;
     this.#chroot = new Chroot(config.chroot);
+    this.#clock = config.clock;
     this.servers = config.servers.map(addressText);
     this.#keeper = new SessionKeeper(config);
     this.unreachable = (timeoutMs) => this.#keeper.unreachable(timeoutMs);
@@ -139,8 +133,8 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /** Resolves with the session once it is connected. */
-  connected(options: WaitOptions = {}): Promise<Session> {
-    checkOptionNames('connected', options, waitNames);
+  connected(options: CallOptions = {}): Promise<Session> {
+    checkCallOptions('connected', options, callOptionNames);
     return this.#keeper.whenConnected(options.timeoutMs ?? CONNECT_TIMEOUT_MS, options.signal);
   }
 
@@ -155,10 +149,11 @@ export class ZooKeeper implements AsyncDisposable {
 
   /**
    * Ends the session and the client. The server removes the session's ephemeral nodes at once; if it cannot be
-   * reached, it does so when the session times out.
+   * reached, it does so when the session times out. A bound is one of the wait: the client is closed all the same.
    */
-  close(): Promise<void> {
-    return this.#keeper.close();
+  close(options: CallOptions = {}): Promise<void> {
+    checkCallOptions('close', options, callOptionNames);
+    return boundedWait(this.#clock, 'close', this.#keeper.close(), options);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -372,12 +367,12 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** Makes a node and those above it where they are missing, in one round trip. Existing ones stay as they are. */
   ensurePath(path: string, options: CreateOptions & RequestOptions = {}): Promise<void> {
-    return ensurePath(this, path, options);
+    return this.#requester.withinBounds('ensurePath', options, (bounded) => ensurePath(this, path, bounded));
   }
 
   /** Removes a node and everything below it; does nothing if there is no such node. Not one transaction. */
   deleteTree(path: string, options: RequestOptions = {}): Promise<void> {
-    return deleteTree(this, path, options);
+    return this.#requester.withinBounds('deleteTree', options, (bounded) => deleteTree(this, path, bounded));
   }
 
   // Watches
@@ -399,18 +394,14 @@ export class ZooKeeper implements AsyncDisposable {
     const serverPath = this.#path(path);
     const watcher: Watcher = this.#newWatcher(listener);
     const { session } = this;
-    await this.#requester.request(
-      {
-        operation: operations.addWatch,
-        record: { path: serverPath, mode: addWatchModes[mode] },
-        path,
-        watch: { kind: mode, path: serverPath, watcher },
-        shape: () => undefined,
-      },
-      { ...options, session },
+    const watch = { kind: mode, path: serverPath, watcher } as const;
+    const record = { path: serverPath, mode: addWatchModes[mode] };
+    const spec = { operation: operations.addWatch, record, path, watch, shape: () => undefined };
+    await this.bounded('addWatch', options, (signal) =>
+      this.#requester.request(spec, { ...options, signal, session }),
     );
-    const remove = () => this.#removeWatcher(session, { kind: mode, path: serverPath, watcher });
-    return { remove, [Symbol.asyncDispose]: remove };
+    const remove = (bounds: CallOptions = {}) => this.#removeWatcher(session, watch, bounds);
+    return { remove, [Symbol.asyncDispose]: () => remove() };
   }
 
   /**
@@ -457,10 +448,16 @@ export class ZooKeeper implements AsyncDisposable {
    * is not there, or has fired. Other listeners lose nothing: one whose watch was being set at that very moment is
    * told `watch-removed`.
    */
-  unwatch(path: string, kind: 'data' | 'exists' | 'children', listener: WatchListener): Promise<void> {
+  unwatch(
+    path: string,
+    kind: 'data' | 'exists' | 'children',
+    listener: WatchListener,
+    options: CallOptions = {},
+  ): Promise<void> {
+    checkCallOptions('unwatch', options, callOptionNames);
     const watcher = this.#watchers.get(listener);
     if (!watcher) return Promise.resolve();
-    return this.#removeWatcher(this.session, { kind, path: this.#path(path), watcher });
+    return this.#removeWatcher(this.session, { kind, path: this.#path(path), watcher }, options);
   }
 
   /**
@@ -520,9 +517,11 @@ export class ZooKeeper implements AsyncDisposable {
    *
    * @throws ZK_AUTH_FAILED; the client is of no more use then, since every connection would be refused.
    */
-  addAuth(scheme: string, auth: string | Uint8Array, options: WaitOptions = {}): Promise<void> {
-    checkOptionNames('addAuth', options, waitNames);
-    return this.#requester.bounded('auth', this.#keeper.addAuth(scheme, auth), options);
+  addAuth(scheme: string, auth: string | Uint8Array, options: CallOptions = {}): Promise<void> {
+    checkCallOptions('addAuth', options, callOptionNames);
+    const adding = this.#keeper.addAuth(scheme, auth);
+    adding.catch(() => {}); // It goes on behind a wait that is given up.
+    return this.#requester.bounded('addAuth', options, () => adding);
   }
 
   /** Who the server takes this connection for. Needs ZooKeeper 3.7. */
@@ -569,6 +568,14 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#chroot.toServer(path);
   }
 
+  /**
+   * Bounds a call of several requests, to which its signal is to be given: by its options, or by the time for which no
+   * server answers. @internal
+   */
+  bounded<T>(what: string, options: CallOptions, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#requester.bounded(what, options, run);
+  }
+
   // The way down
 
   #path(path: string): string {
@@ -603,7 +610,11 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /** Takes the watch away at the server only if nothing else of ours needs it: it cannot tell them apart. */
-  async #removeWatcher(session: Session, { kind, path, watcher }: WatchIntent): Promise<void> {
+  async #removeWatcher(
+    session: Session,
+    { kind, path, watcher }: WatchIntent,
+    bounds: CallOptions = {},
+  ): Promise<void> {
     if (session !== this.session) return; // It went with its session.
     const { watches } = this.#keeper.driver.machine;
     if (!watches.forget(kind, path, watcher)) return;
@@ -614,17 +625,16 @@ export class ZooKeeper implements AsyncDisposable {
       const record = { path, type: watchTypes[type] };
       await this.#requester.request(
         { operation: operations.removeWatches, record, path, shape: () => undefined },
-        { session },
+        { ...bounds, session },
       );
     } catch (error) {
+      if (bounds.signal?.aborted || error instanceof RequestTimeoutError) throw error;
       const gone = isServerError(error, 'no-watcher') || error instanceof SessionLostError;
       if (!gone) this.#log('debug', 'a watch was left at the server', { path, error });
     }
   }
 }
 
-type WaitOptions = Pick<RequestOptions, 'signal' | 'timeoutMs'>;
-const waitNames: OptionNames<WaitOptions> = { signal: true, timeoutMs: true };
 const CONFIG_PATH = '/zookeeper/config';
 
 function signalOf({ signal }: { readonly signal?: AbortSignal | undefined }): { signal?: AbortSignal } {

@@ -1,7 +1,7 @@
 import { processFacts } from '../base/process-facts.ts';
 import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import { isServerError } from '../protocol/errors.ts';
-import type { ContenderInfo } from './inspection.ts';
+import type { ContenderInfo, LookBounds } from './inspection.ts';
 import type { LockContext } from './lock-context.ts';
 import { decodeOwner, type Owner } from './owner.ts';
 
@@ -47,9 +47,12 @@ export class AuditLog {
   }
 
   /** Makes the folder that an entry goes to. */
-  async prepare(name: string): Promise<void> {
+  async prepare(name: string, bounds: LookBounds): Promise<void> {
     const { zk, store } = this.#context;
-    await zk.ensurePath(`${this.#folder}/${name}`, store.folderAcl ? { acl: store.folderAcl } : {});
+    await zk.ensurePath(`${this.#folder}/${name}`, {
+      ...bounds,
+      ...(store.folderAcl && { acl: store.folderAcl }),
+    });
   }
 
   /** A record, and the write that leaves it: to be done in one transaction with what it tells of. */
@@ -72,12 +75,12 @@ export class AuditLog {
   }
 
   /** The oldest first. What is no record, or one of a lock under another root, is left out. */
-  async read(name: string): Promise<AuditRecord[]> {
+  async read(name: string, bounds: LookBounds): Promise<AuditRecord[]> {
     const { zk, root } = this.#context;
     const records = await Promise.all(
-      (await this.#names(name)).map(async (each) => {
+      (await this.#names(name, bounds)).map(async (each) => {
         try {
-          const { data } = await zk.get(`${this.#folder}/${name}/${each}`);
+          const { data } = await zk.get(`${this.#folder}/${name}/${each}`, bounds);
           return decodeRecord(data, `${root}/${name}`);
         } catch (error) {
           // Trimmed meanwhile, or somebody else's who lets nobody read it: that must not hide the others.
@@ -89,23 +92,31 @@ export class AuditLog {
     return records.flatMap((record) => (record ? [{ ...record, lockName: name }] : []));
   }
 
-  /** Removes what is more than is kept. Two who do so at once remove the same ones. */
-  async trim(name: string): Promise<void> {
-    const names = await this.#names(name);
-    await Promise.all(
-      names.slice(0, Math.max(0, names.length - RECORDS_MAX)).map(async (each) => {
-        try {
-          await this.#context.zk.delete(`${this.#folder}/${name}/${each}`);
-        } catch (error) {
-          if (!isServerError(error, 'no-node')) throw error;
-        }
-      }),
-    );
+  /**
+   * Removes what is more than is kept. Two who do so at once remove the same ones. Never fails: what the records tell of
+   * has been done, and the next one who adds a record trims as well.
+   */
+  async trim(name: string, bounds: LookBounds): Promise<void> {
+    try {
+      const names = await this.#names(name, bounds);
+      const surplus = names.slice(0, Math.max(0, names.length - RECORDS_MAX));
+      await Promise.all(surplus.map((each) => this.#remove(`${this.#folder}/${name}/${each}`, bounds)));
+    } catch (error) {
+      this.#context.log('info', 'old audit records were left', { lock: name, error });
+    }
   }
 
-  async #names(name: string): Promise<string[]> {
+  async #remove(path: string, bounds: LookBounds): Promise<void> {
     try {
-      const names = await this.#context.zk.children(`${this.#folder}/${name}`);
+      await this.#context.zk.delete(path, bounds);
+    } catch (error) {
+      if (!isServerError(error, 'no-node')) throw error;
+    }
+  }
+
+  async #names(name: string, bounds: LookBounds): Promise<string[]> {
+    try {
+      const names = await this.#context.zk.children(`${this.#folder}/${name}`, bounds);
       return names.filter((each) => each.startsWith('record-')).sort();
     } catch (error) {
       if (isServerError(error, 'no-node')) return [];

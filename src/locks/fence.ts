@@ -1,4 +1,5 @@
 import { checkPath } from '../client/arguments.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError } from '../protocol/errors.ts';
@@ -73,36 +74,41 @@ export class ZooKeeperFence {
    * is still the newest.
    *
    * @throws TypeError, RangeError for what is no token or no section, before anything is sent; ZK_STALE_TOKEN if a
-   * larger one has been admitted; ZK_FOREIGN_DATA if the node holds something else, and nothing is written then.
+   * larger one has been admitted; ZK_FOREIGN_DATA if the node holds something else, and nothing is written then;
+   * ZK_UNREACHABLE when no server answers, as `Holdfast.inspect`, ZK_REQUEST_TIMEOUT and the signal's own reason
+   * where it is given up: the token may have been admitted then.
    */
-  async admit(token: bigint, section?: number): Promise<void> {
+  async admit(token: bigint, section?: number, options: CallOptions = {}): Promise<void> {
     const mark = markOf(token, section);
-    while (!(await this.#attempt(mark))) {}
+    checkCallOptions('admit', options, callOptionNames);
+    await this.#zk.bounded(`admit ${this.path}`, options, async (signal) => {
+      while (!(await this.#attempt(mark, { signal }))) {}
+    });
   }
 
   /** False if the node has changed since it was read. */
-  async #attempt(mark: Mark): Promise<boolean> {
+  async #attempt(mark: Mark, bounds: CallOptions): Promise<boolean> {
     try {
-      const { data, stat } = await this.#zk.get(this.path);
+      const { data, stat } = await this.#zk.get(this.path, bounds);
       const highest = this.#decode(data);
       const { version } = stat;
       if (isBelow(mark, highest)) throw staleError(mark, highest);
-      if (isBelow(highest, mark)) await this.#zk.set(this.path, encodeMark(mark), { version });
+      if (isBelow(highest, mark)) await this.#zk.set(this.path, encodeMark(mark), { ...bounds, version });
       // A read cannot confirm this, nor can a sync that the leader answers by itself.
-      else await this.#zk.multi([ops.check(this.path, version)]);
+      else await this.#zk.multi([ops.check(this.path, version)], bounds);
       return true;
     } catch (error) {
-      if (isServerError(error, 'no-node')) return this.#make(mark);
+      if (isServerError(error, 'no-node')) return this.#make(mark, bounds);
       if (isServerError(error, 'bad-version')) return false;
       throw error;
     }
   }
 
   /** False if another process has made the node. */
-  async #make(mark: Mark): Promise<boolean> {
+  async #make(mark: Mark, bounds: CallOptions): Promise<boolean> {
     try {
-      await this.#zk.ensurePath(this.path.slice(0, this.path.lastIndexOf('/')) || '/');
-      await this.#zk.create(this.path, encodeMark(mark));
+      await this.#zk.ensurePath(this.path.slice(0, this.path.lastIndexOf('/')) || '/', bounds);
+      await this.#zk.create(this.path, encodeMark(mark), bounds);
       return true;
     } catch (error) {
       if (isServerError(error, 'node-exists')) return false;

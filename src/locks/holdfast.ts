@@ -5,6 +5,7 @@ import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { systemRandom } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
 import { checkChoice, checkDuration } from '../client/arguments.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { type ConnectOptions, connectOptionNames } from '../client/connect-options.ts';
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { floorPathOf } from '../queue/floor-node.ts';
@@ -14,7 +15,13 @@ import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
 import { Inspection, type LockInfo } from './inspection.ts';
-import { type ForceReleaseOptions, Intervention, type RevokeOptions } from './intervention.ts';
+import {
+  type ForceReleaseOptions,
+  forceReleaseNames,
+  Intervention,
+  type RevokeOptions,
+  revokeNames,
+} from './intervention.ts';
 import { LastingHolds } from './lasting-holds.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { Lock } from './lock.ts';
@@ -29,7 +36,7 @@ import { ReadWriteLock } from './read-write-lock.ts';
 import { Semaphore } from './semaphore.ts';
 import { SharedMutex } from './shared-mutex.ts';
 import { SimpleLock } from './simple-lock.ts';
-import { StoreTokens, type TokenCallOptions, type TokenState } from './token-floor.ts';
+import { StoreTokens, type TokenState } from './token-floor.ts';
 import { LockManager } from './web-locks.ts';
 
 /** A hold that lasts this long has its node watched; a shorter one pays nothing for it. */
@@ -283,54 +290,75 @@ export class Holdfast implements AsyncDisposable {
     return this.#lock('simple', name, () => new SimpleLock(this.#context, name));
   }
 
-  /** Every lock that somebody holds or waits for, and some that are free. */
-  list(): Promise<LockInfo[]> {
-    return this.#inspection.list();
+  // These end at `timeoutMs` or by `signal`, and without a `timeoutMs` when no server has answered
+  // anything for one session timeout, and 15 s at least.
+
+  /**
+   * Every lock that somebody holds or waits for, and some that are free.
+   *
+   * @throws ZK_UNREACHABLE, ZK_REQUEST_TIMEOUT, the signal's own reason, as all that follow.
+   */
+  async list(options: CallOptions = {}): Promise<LockInfo[]> {
+    checkCallOptions('list', options, callOptionNames);
+    return this.zk.bounded('list', options, (signal) => this.#inspection.list({ signal }));
   }
 
   /** Who holds a lock, who waits, since when. */
-  async inspect(name: string): Promise<LockInfo> {
+  async inspect(name: string, options: CallOptions = {}): Promise<LockInfo> {
     checkName(name);
-    return this.#inspection.inspect(name);
+    checkCallOptions('inspect', options, callOptionNames);
+    return this.zk.bounded(`inspect ${name}`, options, (signal) =>
+      this.#inspection.inspect(name, { signal }),
+    );
   }
 
   /**
    * Asks the holders of a lock to let go: their lease's signal fires, and Curator's revocation listeners are called.
    * `holder` asks one only; with a `reason`, a record is left. Resolves with how many were asked; whether they let go
-   * is up to them.
+   * is up to them. Given up, it may have asked all the same.
    *
    * @throws ZK_LOCK_WRONG_KIND for an election: Curator's `LeaderLatch` must not find a leader's node changed.
    */
   async revoke(name: string, options: RevokeOptions = {}): Promise<number> {
     checkName(name);
-    return this.#intervention.revoke(name, options);
+    checkCallOptions('revoke', options, revokeNames);
+    return this.zk.bounded(`revoke ${name}`, options, (signal) =>
+      this.#intervention.revoke(name, options, { signal }),
+    );
   }
 
   /**
    * Takes a lock from its holder by removing its node: the next in the queue holds at once. A holder that uses
    * Holdfast is told, but only after that; one that uses Curator never is. Only a fenced resource is safe. Leaves a
-   * record, in the same transaction.
+   * record, in the same transaction. Given up, it may have done both all the same.
    *
    * @throws ZK_LOCK_NOT_HOLDER unless exactly that one holds it now; ZK_LOCK_WRONG_KIND for a simple lock.
    */
   async forceRelease(name: string, options: ForceReleaseOptions): Promise<AuditRecord> {
     checkName(name);
+    checkCallOptions('forceRelease', options, forceReleaseNames);
     for (const key of ['holder', 'reason'] as const) {
       const value: unknown = options[key];
       if (typeof value !== 'string' || value.trim() === '') throw new TypeError(`${key}: a text is needed`);
     }
-    return this.#intervention.forceRelease(name, options);
+    return this.zk.bounded(`forceRelease ${name}`, options, (signal) =>
+      this.#intervention.forceRelease(name, options, { signal }),
+    );
   }
 
   /** Who was asked for a lock, or lost it by force: the last hundred records, the oldest first. */
-  async audit(name: string): Promise<AuditRecord[]> {
+  async audit(name: string, options: CallOptions = {}): Promise<AuditRecord[]> {
     checkName(name);
-    return this.#intervention.records(name);
+    checkCallOptions('audit', options, callOptionNames);
+    return this.zk.bounded(`audit ${name}`, options, (signal) =>
+      this.#intervention.records(name, { signal }),
+    );
   }
 
   /** How far the tokens of this store have come, and what all later ones are above. */
-  tokens(options: TokenCallOptions = {}): Promise<TokenState> {
-    return this.#tokens.state(options);
+  async tokens(options: CallOptions = {}): Promise<TokenState> {
+    checkCallOptions('tokens', options, callOptionNames);
+    return this.zk.bounded('tokens', options, (signal) => this.#tokens.state({ signal }));
   }
 
   /**
@@ -340,14 +368,16 @@ export class Holdfast implements AsyncDisposable {
    *
    * @throws TypeError, RangeError for what is no token, or one above 2^62; ZK_FOREIGN_DATA, ZK_NO_AUTH.
    */
-  async raiseTokens(above: bigint, options: TokenCallOptions = {}): Promise<TokenState> {
-    return this.#tokens.raise(above, options);
+  async raiseTokens(above: bigint, options: CallOptions = {}): Promise<TokenState> {
+    checkCallOptions('raiseTokens', options, callOptionNames);
+    return this.zk.bounded('raiseTokens', options, (signal) => this.#tokens.raise(above, { signal }));
   }
 
-  /** Ends the session: everything it holds is free at once. */
-  close(): Promise<void> {
+  /** Ends the session: everything it holds is free at once. A bound is one of the wait: it is closed all the same. */
+  close(options: CallOptions = {}): Promise<void> {
+    const closing = this.zk.close(options);
     this.#context.young.end();
-    return this.zk.close();
+    return closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

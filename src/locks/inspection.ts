@@ -71,6 +71,11 @@ const KINDS: Readonly<Record<EntryRole, LockKind>> = {
   lease: 'semaphore',
 };
 
+/** What a look at locks is given up by. */
+export interface LookBounds {
+  readonly signal: AbortSignal;
+}
+
 /** Looks at locks from outside: two or three round trips for each, nothing written. */
 export class Inspection {
   readonly #zk: ZooKeeper;
@@ -87,12 +92,12 @@ export class Inspection {
    * Every lock that has a node, in the order of their names. One that the server does not let us read is listed as
    * unreadable: anyone who may create a folder must not be able to hide the other locks.
    */
-  async list(): Promise<LockInfo[]> {
-    const names = await this.#children(this.#root);
+  async list(bounds: LookBounds): Promise<LockInfo[]> {
+    const names = await this.#children(this.#root, bounds);
     return Promise.all(
       names.sort().map(async (name) => {
         try {
-          return await this.inspect(name);
+          return await this.inspect(name, bounds);
         } catch (error) {
           if (!(error instanceof ServerError)) throw error;
           return unreadable(name, error);
@@ -101,23 +106,24 @@ export class Inspection {
     );
   }
 
-  async inspect(name: string): Promise<LockInfo> {
+  async inspect(name: string, bounds: LookBounds): Promise<LockInfo> {
     const path = `${this.#root}/${name}`;
     tokensOf(this.#store, this.#zk.session).prepare();
-    const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
-    if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path);
+    const [stat, names] = await Promise.all([this.#zk.exists(path, bounds), this.#children(path, bounds)]);
+    if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path, bounds);
     const numbered = stat ? createdCount(stat) : 0;
-    if (names.includes('leases') || names.includes('locks')) return this.#semaphore(name, path, names);
+    if (names.includes('leases') || names.includes('locks'))
+      return this.#semaphore(name, path, { names, bounds });
     const { entries, foreign } = sorted(names);
-    const contenders = (await this.#read(path, entries)).map(({ info }) => info);
+    const contenders = (await this.#read(path, entries, bounds)).map(({ info }) => info);
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
     const { holders, queue } = divided(contenders);
     return { name, kind, holders, queue, foreign, numbered };
   }
 
-  async #simple(name: string, path: string): Promise<LockInfo> {
+  async #simple(name: string, path: string, bounds: LookBounds): Promise<LockInfo> {
     const entry = { name, role: 'exclusive', sequence: 0, czxid: undefined } as const;
-    const holder = (await this.#contender(path, entry))?.info;
+    const holder = (await this.#contender(path, entry, bounds))?.info;
     return {
       name,
       kind: holder ? 'simple' : 'free',
@@ -128,10 +134,14 @@ export class Inspection {
     };
   }
 
-  async #semaphore(name: string, path: string, names: readonly string[]): Promise<LockInfo> {
+  async #semaphore(
+    name: string,
+    path: string,
+    { names, bounds }: { readonly names: readonly string[]; readonly bounds: LookBounds },
+  ): Promise<LockInfo> {
     const [leases, turnstile] = await Promise.all([
-      this.#folderOfSemaphore(`${path}/leases`),
-      this.#folderOfSemaphore(`${path}/locks`),
+      this.#folderOfSemaphore(`${path}/leases`, bounds),
+      this.#folderOfSemaphore(`${path}/locks`, bounds),
     ]);
     const nodeOf = ({ info, data }: ReadContender) => ({ info, facts: factsIn(data) });
     const { holders, queue } = semaphoreView({
@@ -149,24 +159,30 @@ export class Inspection {
     };
   }
 
-  async #folderOfSemaphore(path: string) {
-    const [stat, names] = await Promise.all([this.#zk.exists(path), this.#children(path)]);
+  async #folderOfSemaphore(path: string, bounds: LookBounds) {
+    const [stat, names] = await Promise.all([this.#zk.exists(path, bounds), this.#children(path, bounds)]);
     const { entries, foreign } = sorted(names);
-    const nodes = await this.#read(path, entries);
+    const nodes = await this.#read(path, entries, bounds);
     return { nodes, foreignCount: foreign.length, numbered: stat ? createdCount(stat) : 0 };
   }
 
-  async #read(folder: string, entries: readonly QueueEntry[]): Promise<ReadContender[]> {
-    const read = await Promise.all(entries.map((entry) => this.#contender(`${folder}/${entry.name}`, entry)));
+  async #read(folder: string, entries: readonly QueueEntry[], bounds: LookBounds): Promise<ReadContender[]> {
+    const read = await Promise.all(
+      entries.map((entry) => this.#contender(`${folder}/${entry.name}`, entry, bounds)),
+    );
     return entries
       .map((entry, index) => ({ entry: { ...entry, czxid: read[index]?.info.token }, read: read[index] }))
       .sort((a, b) => inOrder(a.entry, b.entry))
       .flatMap(({ read }) => (read ? [read] : []));
   }
 
-  async #contender(path: string, { name, role }: QueueEntry): Promise<ReadContender | undefined> {
+  async #contender(
+    path: string,
+    { name, role }: QueueEntry,
+    bounds: LookBounds,
+  ): Promise<ReadContender | undefined> {
     try {
-      const { data, stat } = await this.#zk.get(path);
+      const { data, stat } = await this.#zk.get(path, bounds);
       const info = {
         id: name,
         role,
@@ -178,7 +194,7 @@ export class Inspection {
       return { info, data };
     } catch (error) {
       if (isServerError(error, 'no-node')) return undefined; // Gone meanwhile.
-      if (isServerError(error, 'no-auth')) return this.#unreadableContender(path, { name, role });
+      if (isServerError(error, 'no-auth')) return this.#unreadableContender(path, { name, role }, bounds);
       throw error;
     }
   }
@@ -187,10 +203,11 @@ export class Inspection {
   async #unreadableContender(
     path: string,
     { name, role }: Pick<QueueEntry, 'name' | 'role'>,
+    bounds: LookBounds,
   ): Promise<ReadContender | undefined> {
     const contender = { id: name, role, owner: {}, unreadable: true } as const;
     try {
-      const stat = await this.#zk.exists(path);
+      const stat = await this.#zk.exists(path, bounds);
       if (!stat) return undefined;
       const { ephemeralOwner, ctime } = stat;
       const token = await this.#tokenOf(stat);
@@ -209,9 +226,9 @@ export class Inspection {
     return tokens.of(czxid) ?? tokens.whenKnown(czxid);
   }
 
-  async #children(path: string): Promise<string[]> {
+  async #children(path: string, bounds: LookBounds): Promise<string[]> {
     try {
-      return await this.#zk.children(path);
+      return await this.#zk.children(path, bounds);
     } catch (error) {
       if (isServerError(error, 'no-node')) return [];
       throw error;

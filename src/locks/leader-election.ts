@@ -1,7 +1,8 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
-import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
+import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
 import { isInterrupted } from '../queue/settled-writes.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
@@ -29,8 +30,8 @@ export class Leadership extends LockLease {
   }
 
   /** Lets the next candidate lead. */
-  resign(): Promise<void> {
-    return this.release();
+  resign(options: CallOptions = {}): Promise<void> {
+    return this.release(options);
   }
 }
 
@@ -102,9 +103,11 @@ export class LeaderElection extends QueueLock {
     else await releaseWithin(this.context, leadership, bound);
   }
 
-  /** Who leads now; undefined if nobody does. */
-  async leader(): Promise<Leader | undefined> {
-    return (await this.#look(undefined)).leader;
+  /** Who leads now; undefined if nobody does. Without a bound it ends as `inspect` does. */
+  async leader(options: CallOptions = {}): Promise<Leader | undefined> {
+    checkCallOptions('leader', options, callOptionNames);
+    const looking = (signal: AbortSignal) => this.#look(undefined, { signal });
+    return (await this.context.zk.bounded(`leader of ${this.name}`, options, looking)).leader;
   }
 
   /**
@@ -132,7 +135,7 @@ export class LeaderElection extends QueueLock {
         stop = looked.stop;
       } catch (error) {
         if (ends.some((end) => end?.aborted)) looking.then((late) => late.stop()).catch(() => {}); // Its watch is still to come.
-        if (error instanceof SessionLostError || isInterrupted(error)) continue;
+        if (isPassing(error)) continue;
         throw error;
       }
       try {
@@ -158,16 +161,17 @@ export class LeaderElection extends QueueLock {
   /** The first candidate, whose node is watched then; the folder only while there is none. */
   async #look(
     onChange: ((event: WatchEvent) => void) | undefined,
+    bounds: CallOptions = {},
   ): Promise<{ readonly leader: Leader | undefined; stop(): void }> {
     const { zk } = this.context;
     const watch = onChange && { watch: onChange };
     for (;;) {
-      const view = await this.queue.view();
+      const view = await this.queue.view(bounds);
       const first = view.entries[0];
       if (first) {
         const path = `${this.#folder}/${first.name}`;
         try {
-          const { data, stat } = await zk.get(path, { ...watch });
+          const { data, stat } = await zk.get(path, { ...bounds, ...watch });
           const stop = () => void (onChange && zk.unwatch(path, 'data', onChange));
           const tokens = tokensOf(this.context.store, zk.session);
           const epoch = tokens.of(stat.czxid) ?? (await tokens.whenKnown(stat.czxid));
@@ -201,6 +205,11 @@ export class LeaderElection extends QueueLock {
       return undefined;
     }
   }
+}
+
+/** Over when there is a server and a session again: an observation goes on then. */
+function isPassing(error: unknown): boolean {
+  return error instanceof SessionLostError || error instanceof UnreachableError || isInterrupted(error);
 }
 
 const CAUSES_MAX = 16;

@@ -1,5 +1,7 @@
 import type { Emitter } from '../base/emitter.ts';
 import type { Link } from '../base/linked-list.ts';
+import { boundedWait } from '../client/bounded-wait.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import type { MultiResults, MultiWrite } from '../client/operations-of-multi.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import { MultiError, ServerError, ZkError } from '../protocol/errors.ts';
@@ -126,16 +128,25 @@ export class Holding implements PlaceEvents, LastingHold {
     if (this.#state === 'lost') throw this.#reason;
   }
 
-  async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
+  async guard<const Ops extends readonly MultiWrite<unknown>[]>(
+    writes: Ops,
+    options: CallOptions,
+  ): Promise<MultiResults<Ops>> {
     this.assertHeld();
+    checkCallOptions('guard', options, callOptionNames);
+    options.signal?.throwIfAborted();
     const checks = this.#grant.paths.map((path) => ops.check(path));
     this.#grant.openWriteCount++;
     try {
-      const results = await this.#context.zk.multi([...checks, ...writes], this.#grant.bound);
+      const results = await this.#context.zk.multi([...checks, ...writes], {
+        ...options,
+        ...this.#grant.bound,
+      });
       this.#grant.openWriteCount--;
       return results.slice(checks.length) as MultiResults<Ops>;
     } catch (error) {
-      if (!isOfUnknownOutcome(error)) this.#grant.openWriteCount--;
+      // One that was given up by its signal may be on its way, too.
+      if (!isOfUnknownOutcome(error) && !options.signal?.aborted) this.#grant.openWriteCount--;
       if (!(error instanceof MultiError)) throw error;
       if (error.index < checks.length) {
         throw new LockLostError(this.lockName, 'its node is gone; nothing was written', { cause: error });
@@ -159,6 +170,11 @@ export class Holding implements PlaceEvents, LastingHold {
   /** One more lease of this holding. */
   enter(): void {
     this.#leaseCount++;
+  }
+
+  /** Waits within bounds for what goes on behind. */
+  awaitWithin<T>(what: string, promise: Promise<T>, options: CallOptions): Promise<T> {
+    return boundedWait(this.#context.clock, `${what} of lock ${this.lockName}`, promise, options);
   }
 
   /** One lease less; with the last one the lock is let go. */
@@ -301,20 +317,28 @@ export class LockLease implements AsyncDisposable {
   /**
    * Writes to ZooKeeper only if the lock is still held: one transaction that also checks the contender's node.
    *
-   * @throws ZK_LOCK_LOST if it is not, and MultiError as `multi` does; nothing was written in either case.
+   * @throws ZK_LOCK_LOST if it is not, and MultiError as `multi` does; nothing was written in either case. Given up by
+   * its signal or `timeoutMs`, it may have been written.
    */
-  async guard<const Ops extends readonly MultiWrite<unknown>[]>(writes: Ops): Promise<MultiResults<Ops>> {
+  async guard<const Ops extends readonly MultiWrite<unknown>[]>(
+    writes: Ops,
+    options: CallOptions = {},
+  ): Promise<MultiResults<Ops>> {
     this.assertHeld();
-    return this.#holding.guard(writes);
+    return this.#holding.guard(writes, options);
   }
 
   /**
    * Lets go. Resolves when the server has confirmed it, or the session is over; repeats by itself while disconnected.
-   * Idempotent, and no error if the lock is lost already.
+   * Idempotent, and no error if the lock is lost already. A bound is one of the wait for that: the release goes on
+   * behind.
+   *
+   * @throws ZK_REQUEST_TIMEOUT after `timeoutMs`, the signal's own reason.
    */
-  release(): Promise<void> {
+  release(options?: CallOptions): Promise<void> {
+    if (options) checkCallOptions('release', options, callOptionNames);
     this.#released ??= this.#holding.leave();
-    return this.#released;
+    return options ? this.#holding.awaitWithin('release', this.#released, options) : this.#released;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

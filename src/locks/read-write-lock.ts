@@ -1,4 +1,6 @@
-import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { Deadline } from '../base/clock.ts';
+import { type CallOptions, callOptionNames, checkBounds, checkCallOptions } from '../client/call-options.ts';
+import { isServerError, RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
 import type { Place } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
@@ -27,11 +29,13 @@ export class ReadWriteLock {
   readonly read: ReadLock;
   readonly write: WriteLock;
   readonly upgradable: UpgradableLock;
+  readonly #context: LockContext;
 
   /** @internal */
   constructor(context: LockContext, name: string) {
     const queue = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
     this.name = name;
+    this.#context = context;
     this.upgradable = new UpgradableLock(context, name, queue, (lease, options) =>
       this.write.acquire({ ...options, within: lease }),
     );
@@ -41,11 +45,23 @@ export class ReadWriteLock {
 
   /**
    * Gives the write lock, or the upgradable one, up for the read lock, without letting a writer in between. The given
-   * lease is released.
+   * lease is released; once the reader holds, a bound is one of the wait for that, and the release goes on behind.
+   *
+   * @throws as `acquire`, and then the given lease is held as before.
    */
-  async downgrade(lease: LockLease): Promise<LockLease> {
-    const read = await this.read.acquire({ within: lease });
-    await lease.release();
+  async downgrade(lease: LockLease, options: CallOptions = {}): Promise<LockLease> {
+    checkCallOptions('downgrade', options, callOptionNames);
+    const { signal, timeoutMs } = options;
+    const { clock, log } = this.#context;
+    const deadline = timeoutMs === undefined ? undefined : new Deadline(clock, timeoutMs);
+    const read = await this.read.acquire({ within: lease, ...options });
+    const rest = { ...(signal && { signal }), ...(deadline && { timeoutMs: deadline.remainingMs() }) };
+    try {
+      await lease.holding.awaitWithin('release', lease.release(), rest);
+    } catch (error) {
+      if (!signal?.aborted && !(error instanceof RequestTimeoutError)) throw error;
+      log('warn', 'a release goes on behind', { lock: this.name });
+    }
     return read;
   }
 }
@@ -140,11 +156,12 @@ export class ReadLock extends QueueLock {
   override async acquire(options: AcquireOptions = {}): Promise<LockLease> {
     const { within } = options;
     if (!within || !this.#others.some((lock) => lock.isHeldAs(within))) return super.acquire(options);
+    checkBounds(options);
     within.assertHeld();
     const { beside } = within.holding.grant;
     // Where nobody can stand beside it, it stays until its readers are done.
     if (!beside) return this.makeLease(within.holding);
-    return this.leaseOf(await this.#besideOf(within.holding, beside, options), 0);
+    return this.leaseOf(await this.#besideWithin(within.holding, beside, options), 0);
   }
 
   /** Inside `use` of the other sides a reader goes beside: behind a writer, it would wait for itself. */
@@ -152,6 +169,29 @@ export class ReadLock extends QueueLock {
     leaseOf: (lock: Lock<never>) => LockLease | undefined,
   ): LockLease | undefined {
     return super.enteredWith(leaseOf) ?? this.#others.map(leaseOf).find(Boolean);
+  }
+
+  /** As `#besideOf`, within the bounds of the call. A reader that comes after them leaves again. */
+  async #besideWithin(
+    writer: Holding,
+    beside: NonNullable<Grant['beside']>,
+    options: AcquireOptions,
+  ): Promise<Grant> {
+    let making: Promise<Grant> | undefined;
+    try {
+      return await this.context.zk.bounded(`read beside the writer of ${this.name}`, options, (signal) => {
+        making = this.#besideOf(writer, beside, { ...options, signal });
+        return making;
+      });
+    } catch (error) {
+      making
+        ?.then((grant) => {
+          grant.hold.release();
+          return grant.leave({ baton: false });
+        })
+        .catch(() => {});
+      throw error;
+    }
   }
 
   /** A reader at the other's own spot: nobody can come in between, and none of those ahead of it is left. */

@@ -1,6 +1,6 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
-import { isServerError, SessionLostError } from '../protocol/errors.ts';
+import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { uuidOf } from '../queue/entry-name.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
 import { isInterrupted, untilAnswered, untilWritable } from '../queue/settled-writes.ts';
@@ -45,7 +45,8 @@ export class SimpleLock extends Lock {
         if (grant) return grant;
         await this.#untilGone(giveUp);
       } catch (error) {
-        const again = error instanceof SessionLostError || isInterrupted(error);
+        const again =
+          error instanceof SessionLostError || error instanceof UnreachableError || isInterrupted(error);
         if (!again) throw error;
         giveUp?.throwIfAborted();
       }

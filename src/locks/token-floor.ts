@@ -21,8 +21,8 @@ export interface TokenState {
   readonly floor: bigint;
 }
 
-/** How long a call may wait for a server: each of its requests. */
-export type TokenCallOptions = Pick<RequestOptions, 'signal' | 'timeoutMs'>;
+/** What each of its requests is given up by. */
+type TokenCallOptions = Pick<RequestOptions, 'signal' | 'timeoutMs'>;
 
 interface ReadState extends TokenState {
   readonly floors: TokenFloors;

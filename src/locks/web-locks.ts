@@ -1,8 +1,10 @@
+import { Deadline } from '../base/clock.ts';
 import type { OptionNames } from '../base/option-names.ts';
 import { checkChoice } from '../client/arguments.ts';
-import { checkCallOptions } from '../client/call-options.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import type { AuditRecord } from './audit-log.ts';
 import type { ContenderInfo, LockInfo } from './inspection.ts';
+import type { ForceReleaseOptions } from './intervention.ts';
 import type { Lock } from './lock.ts';
 import { NotHolderError } from './lock-errors.ts';
 import type { LockLease } from './lock-lease.ts';
@@ -69,9 +71,9 @@ export type LockGrantedCallback<T> = (lock: GrantedLock | null) => T | Promise<T
 /** What this face needs of the locks behind it. */
 interface LocksBehind {
   readWriteLock(name: string): ReadWriteLock;
-  inspect(name: string): Promise<LockInfo>;
-  list(): Promise<LockInfo[]>;
-  forceRelease(name: string, options: { holder: string; reason: string }): Promise<AuditRecord>;
+  inspect(name: string, options: CallOptions): Promise<LockInfo>;
+  list(options: CallOptions): Promise<LockInfo[]>;
+  forceRelease(name: string, options: ForceReleaseOptions): Promise<AuditRecord>;
 }
 
 /**
@@ -112,12 +114,14 @@ export class LockManager {
     const sides = this.#locks.readWriteLock(name);
     const lock: Lock<never> = mode === 'shared' ? sides.read : sides.write;
     signal?.throwIfAborted();
+    const deadline = steal && timeoutMs ? new Deadline(this.#facilities.clock, timeoutMs) : undefined;
+    if (steal) await this.#takeFromHolders(name, reason ?? 'stolen by locks.request', deadline);
     const waiting = {
       ...(signal && { signal }),
       ...(timeoutMs !== undefined && { timeoutMs }),
+      ...restOf(deadline),
       ...(reason !== undefined && { reason }),
     };
-    if (steal) await this.#takeFromHolders(name, reason ?? 'stolen by locks.request');
     const lease = await (ifAvailable ? lock.tryAcquire(waiting as never) : lock.acquire(waiting as never));
     if (!lease) return callback(null);
     let work: { readonly result: T } | { readonly thrown: unknown };
@@ -130,8 +134,9 @@ export class LockManager {
   }
 
   /** Who holds and who waits, for every name that is locked this way, here and elsewhere. Two round trips for each. */
-  async query(): Promise<LocksSnapshot> {
-    const locks = (await this.#locks.list()).filter(({ kind }) => kind === 'read-write');
+  async query(options: CallOptions = {}): Promise<LocksSnapshot> {
+    checkCallOptions('locks.query', options, callOptionNames);
+    const locks = (await this.#locks.list(options)).filter(({ kind }) => kind === 'read-write');
     const shown = (side: 'holders' | 'queue') =>
       locks.flatMap((lock) =>
         lock[side].filter(isRequest).map((contender) => snapshot(lock.name, contender)),
@@ -140,17 +145,22 @@ export class LockManager {
   }
 
   /** Exactly those who hold now; one that lets go meanwhile has done so by itself. */
-  async #takeFromHolders(name: string, reason: string): Promise<void> {
-    const { kind, holders } = await this.#locks.inspect(name);
+  async #takeFromHolders(name: string, reason: string, deadline: Deadline | undefined): Promise<void> {
+    const { kind, holders } = await this.#locks.inspect(name, restOf(deadline));
     if (kind !== 'read-write') return; // Free, or of another kind, which acquiring will say.
     for (const { id } of holders) {
       try {
-        await this.#locks.forceRelease(name, { holder: id, reason });
+        await this.#locks.forceRelease(name, { holder: id, reason, ...restOf(deadline) });
       } catch (error) {
         if (!(error instanceof NotHolderError)) throw error;
       }
     }
   }
+}
+
+/** What is left of the time; at least a moment, since none at all would mean not to wait for others. */
+function restOf(deadline: Deadline | undefined): Pick<CallOptions, 'timeoutMs'> {
+  return deadline ? { timeoutMs: Math.max(1, Math.ceil(deadline.remainingMs())) } : {};
 }
 
 /** Rejects as soon as the lock is lost. What was called runs on, as nobody can stop it; its outcome is of no interest. */

@@ -16,7 +16,9 @@ import {
   ClosedError,
   ConnectionLossError,
   isServerError,
+  RequestTimeoutError,
   SessionLostError,
+  UnreachableError,
   ZkError,
 } from '../../protocol/errors.ts';
 import type { GaveUp } from '../history.ts';
@@ -552,9 +554,14 @@ async function afterReactions(count: number, act: () => void): Promise<void> {
 }
 
 function isTransient(error: ZkError): boolean {
-  return (
-    error instanceof ConnectionLossError || error instanceof SessionLostError || error instanceof ClosedError
-  );
+  return [
+    ConnectionLossError,
+    SessionLostError,
+    ClosedError,
+    // Without a bound, a call ends when no server has answered for one session timeout.
+    UnreachableError,
+    RequestTimeoutError,
+  ].some((type) => error instanceof type);
 }
 
 /** The lock that a step is about, on its client. */
