@@ -1,5 +1,6 @@
-import { chmodSync, lstatSync, mkdirSync, type Stats } from 'node:fs';
+import { chmodSync, lstatSync, type Stats } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolders } from '../base/make-folders.ts';
 import type { LocalPlace } from './local-place.ts';
 import { LocalServerError } from './local-server-error.ts';
 
@@ -25,7 +26,7 @@ function prepareFolder(folder: string, { named }: { readonly named: boolean }): 
   try {
     if (!exists(folder)) {
       if (named) refuseForeignParent(folder, uid);
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      makeFolders(folder);
     }
     const stat = lstatSync(folder);
     if (!stat.isDirectory() || (uid >= 0 && stat.uid !== uid)) {

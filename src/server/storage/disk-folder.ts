@@ -1,17 +1,8 @@
 import { constants, fdatasync, write } from 'node:fs';
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  statfs,
-  truncate,
-} from 'node:fs/promises';
+import { type FileHandle, open, readdir, readFile, rename, rm, statfs, truncate } from 'node:fs/promises';
 import { platform } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { makeFolders } from '../../base/make-folders.ts';
 import type { AppendFile, Folder, LogFile } from './folder.ts';
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
@@ -30,7 +21,7 @@ export class DiskFolder implements Folder {
   }
 
   static async open(path: string): Promise<DiskFolder> {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    makeFolders(resolve(path));
     return new DiskFolder(path);
   }
 
