@@ -43,6 +43,14 @@ for (const file of files) {
   }
 }
 
+// An option that is given as undefined is not given: spread behind a default, it hides that.
+const HIDDEN_DEFAULT =
+  /\{[^{}\n]*\b\w+: (?!_)[^{}\n]*, \.\.\.(?:options|given|tls|limits|lease|bounds)\b(?:\.\w+)? *[,}]/;
+for (const file of files.filter((each) => /^src\/.*(?<!\.test)\.ts$/.test(each))) {
+  const found = HIDDEN_DEFAULT.exec(readFileSync(file, 'utf8'));
+  if (found) fault(file, `${found[0]}: spread givenOf(…) behind defaults`);
+}
+
 // A path that a document names is there.
 const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
   encoding: 'utf8',

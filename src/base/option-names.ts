@@ -23,6 +23,11 @@ export function checkOptionNames<Options extends object>(
   }
 }
 
+/** The options that are given: one whose value is `undefined` is as one that is left out, and hides no default. */
+export function givenOf<Options extends object>(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+}
+
 function describeGiven(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

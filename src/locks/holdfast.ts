@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import { checkOptionNames, givenOf, type OptionNames } from '../base/option-names.ts';
 import { systemRandom } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
 import { checkChoice, checkDuration } from '../client/arguments.ts';
@@ -101,9 +101,7 @@ export async function connect(
   others: Omit<HoldfastOptions, 'servers'> = {},
 ): Promise<Holdfast> {
   const given = readConnectArguments(first, others);
-  // An option that is given as undefined is not given: it must not hide the servers of the environment.
-  const present = presentOf(given);
-  const options: HoldfastOptions = { ...optionsFromEnvironment(process.env), ...present };
+  const options: HoldfastOptions = { ...optionsFromEnvironment(process.env), ...givenOf(given) };
   const facts = readFacts(options);
   const { servers = LOCAL } = options;
   if (options.servers === undefined && process.env['NODE_ENV'] === 'production') {
@@ -135,10 +133,6 @@ function readConnectArguments(
   const { servers: _, ...names } = holdfastOptionNames;
   checkOptionNames('connect', others, names);
   return { ...others, servers: first };
-}
-
-function presentOf<Options extends object>(options: Options): Options {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
 }
 
 /** The options that are the client's own: it refuses all others. */

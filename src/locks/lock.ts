@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Emitter } from '../base/emitter.ts';
+import { givenOf } from '../base/option-names.ts';
 import { checkDuration } from '../client/arguments.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { GiveUp, type WaitOptions } from './give-up.ts';
@@ -112,7 +113,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   async tryAcquire(options: Options = {} as Options): Promise<LockLease | null> {
     this.#checkOptions(options);
     if (options.within) return this.#reenter(options.within);
-    const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...options };
+    const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...givenOf(options) };
     const looking: Contending = (trace, giveUp) =>
       againIfSessionLost(giveUp, () => this.tryContend(trace ? { ...options, trace } : options, giveUp));
     return (await this.#run(bounded, TRYING, looking)) ?? null;

@@ -8,6 +8,7 @@ import {
 } from 'node:net';
 import { createServer as createTlsServer, TLSSocket, type TlsOptions } from 'node:tls';
 import type { Cancel, Clock } from '../base/clock.ts';
+import { givenOf } from '../base/option-names.ts';
 import type { Identity } from './access.ts';
 import type { ServerLink } from './server-connection.ts';
 import type { ServerCore } from './server-core.ts';
@@ -49,7 +50,7 @@ export class TcpListener {
     this.#onStep = onStep;
     const handshakeTimeout = core.limits.tlsHandshakeMs;
     this.#server = tls
-      ? createTlsServer({ minVersion: 'TLSv1.2', ...tls, handshakeTimeout })
+      ? createTlsServer({ minVersion: 'TLSv1.2', ...givenOf(tls), handshakeTimeout })
       : createTcpServer({ noDelay: true });
     // Before a TLS handshake: one that never ends costs as much as a connection that works.
     this.#server.prependListener('connection', (socket: Socket) => this.#admit(socket));

@@ -1,3 +1,4 @@
+import { givenOf } from '../base/option-names.ts';
 import { assembleServer, type RunningServer, type ServerOptions } from '../server/start-server.ts';
 import { controlsOf, type ServerControls } from './server-controls.ts';
 
@@ -18,7 +19,10 @@ const TEST_LIMITS = { tickMs: 100, sessionTimeoutMsMin: 200 };
  * ```
  */
 export async function startTestServer(options: ServerOptions = {}): Promise<TestServer> {
-  const assembled = await assembleServer({ ...options, limits: { ...TEST_LIMITS, ...options.limits } });
+  const assembled = await assembleServer({
+    ...options,
+    limits: { ...TEST_LIMITS, ...givenOf(options.limits ?? {}) },
+  });
   // Properties are copied one by one, since a spread would read `paused` once and for all.
   return Object.defineProperties(
     { ...assembled.running },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { connect, type Holdfast } from '../../src/holdfast.ts';
 import { startTestServer } from '../../src/testing.ts';
+import { SwitchedTransport } from '../support/switched-transport.ts';
 
 const kinds = [
   ['mutex', (holdfast: Holdfast) => holdfast.mutex('a')],
@@ -30,6 +31,25 @@ test('a wait of no time takes a lock that is free, and no other', async () => {
 });
 
 describe('trying a lock', () => {
+  // `{ timeoutMs: config.timeout }` is what a program writes whose configuration says nothing of it
+  test.each(kinds)(
+    'is bounded by the session timeout, given options that are undefined: a %s',
+    async (_kind, lockOf) => {
+      await using server = await startTestServer();
+      const transport = new SwitchedTransport();
+      await using holdfast = await connect({
+        servers: server.connectString,
+        transport,
+        sessionTimeoutMs: 300,
+      });
+      const lock = lockOf(holdfast);
+      transport.off();
+      const names = ['timeoutMs', 'signal', 'within', 'reason', 'permits'];
+      const options = Object.fromEntries(names.map((name) => [name, undefined]));
+      await expect(lock.tryAcquire(options)).rejects.toMatchObject({ code: 'ZK_LOCK_UNREACHABLE' });
+    },
+  );
+
   test.each(kinds)('asks again when its session ends before the answer: a %s', async (_kind, lockOf) => {
     await using server = await startTestServer();
     await using holdfast = await connect({ servers: server.connectString });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { givenOf } from '../../base/option-names.ts';
 import type { Random } from '../../base/random.ts';
 import { DiskFolder } from './disk-folder.ts';
 import { type DiskReport, folderBytes } from './disk-report.ts';
@@ -38,7 +39,10 @@ export async function openStorage(
   const folder = await DiskFolder.open(path);
   let unlock = await lockFolder(path);
   try {
-    const { store, recovered } = await Store.open(folder, { logBytesMax: LOG_BYTES_MAX, ...options });
+    const { store, recovered } = await Store.open(folder, {
+      logBytesMax: LOG_BYTES_MAX,
+      ...givenOf(options),
+    });
     const close = async () => {
       await store.close();
       await unlock();
