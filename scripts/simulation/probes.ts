@@ -220,7 +220,7 @@ export const probes: readonly Probe[] = [
   probe(
     'writes: the server took none',
     'queue/settled-writes.ts',
-    "if (!isServerError(error, 'not-read-only') && !(error instanceof QueueFullError)) throw error;‹ @@;›",
+    'if (!isRefusedForNow(error)) throw error;‹ @@;›',
   ),
   probe(
     'writes: a shared name was looked at first',

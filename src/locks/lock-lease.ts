@@ -183,6 +183,11 @@ export class Holding implements PlaceEvents, LastingHold {
     return this.#release();
   }
 
+  /** Tries once more to let go, after that was refused. */
+  leaveAgain(): Promise<void> {
+    return this.#grant.leave({ baton: false });
+  }
+
   #release(): Promise<void> {
     if (this.#state === 'held') {
       // One that has ended by the clock, and was not heard of yet, is let go of as a lost one.
@@ -330,14 +335,16 @@ export class LockLease implements AsyncDisposable {
 
   /**
    * Lets go. Resolves when the server has confirmed it, or the session is over; repeats by itself while disconnected.
-   * Idempotent, and no error if the lock is lost already. A bound is one of the wait for that: the release goes on
-   * behind.
+   * Idempotent, and no error if the lock is lost already. Where the server refused it, each further call tries again. A
+   * bound is one of the wait for that: the release goes on behind.
    *
    * @throws ZK_REQUEST_TIMEOUT after `timeoutMs`, the signal's own reason.
    */
   release(options?: CallOptions): Promise<void> {
     if (options) checkCallOptions('release', options, callOptionNames);
-    this.#released ??= this.#holding.leave();
+    const before = this.#released;
+    this.#released =
+      before === undefined ? this.#holding.leave() : before.catch(() => this.#holding.leaveAgain());
     return options ? this.#holding.awaitWithin('release', this.#released, options) : this.#released;
   }
 

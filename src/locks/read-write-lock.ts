@@ -47,7 +47,7 @@ export class ReadWriteLock {
    * Gives the write lock, or the upgradable one, up for the read lock, without letting a writer in between. The given
    * lease is released; once the reader holds, a bound is one of the wait for that, and the release goes on behind.
    *
-   * @throws as `acquire`, and then the given lease is held as before.
+   * @throws as `acquire`, and then the given lease is held as before. Where the release is refused, reading is given up too.
    */
   async downgrade(lease: LockLease, options: CallOptions = {}): Promise<LockLease> {
     checkCallOptions('downgrade', options, callOptionNames);
@@ -59,7 +59,10 @@ export class ReadWriteLock {
     try {
       await lease.holding.awaitWithin('release', lease.release(), rest);
     } catch (error) {
-      if (!signal?.aborted && !(error instanceof RequestTimeoutError)) throw error;
+      if (!signal?.aborted && !(error instanceof RequestTimeoutError)) {
+        void read.release().catch(() => {}); // The caller is given no lease to let go of.
+        throw error;
+      }
       log('warn', 'a release goes on behind', { lock: this.name });
     }
     return read;

@@ -32,6 +32,7 @@ export class TaskQueue<Wish, Granted> {
   /** Waits for the turn; rejects with the signal's own reason, and then calls `onGone`: the task is out of the queue. */
   wait(wish: Wish, signal: AbortSignal | undefined, onGone: () => void): Promise<Granted> {
     return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason); // Its listener would never be called.
       const onAbort = () => {
         this.#tasks.remove(task);
         reject(signal!.reason);

@@ -104,7 +104,10 @@ export interface Place {
    * place is lost.
    */
   hold(): HoldOnPlace | Promise<HoldOnPlace>;
-  /** Removes the entry; resolves when that is certain. Repeats by itself over lost connections; idempotent. */
+  /**
+   * Removes the entry; resolves when that is certain. Repeats by itself over lost connections; idempotent. Where it was
+   * refused, each further call tries again.
+   */
   leave(options?: LeaveOptions): Promise<void>;
 }
 

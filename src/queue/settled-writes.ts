@@ -22,6 +22,12 @@ export function isSessionOver(error: unknown): boolean {
   return error instanceof SessionLostError || error instanceof ClosedError;
 }
 
+/** Refused for now, and not done: the server takes no writes, or it or this client has too much to do. */
+function isRefusedForNow(error: unknown): boolean {
+  if (error instanceof QueueFullError) return true;
+  return isServerError(error, 'not-read-only') || isServerError(error, 'throttled-op');
+}
+
 /** How soon a write is made again that could not be taken. */
 const RETRY_MS = 250;
 
@@ -48,9 +54,10 @@ export async function untilSettled(bounds: WriteBounds, attempt: () => Promise<u
 }
 
 /**
- * Asks again while the server takes no writes, its disk being full or its quorum away, and while the client takes no more
- * of them on, since there is no connection and too much waits for one. For what cannot be left open:
- * an entry that is not removed, or not known to be there, would stay in everybody's way for as long as the session.
+ * Asks again while the server takes no writes, its disk being full or its quorum away, while it refuses requests because
+ * it has too many, and while the client takes no more of them on, since there is no connection and too much waits for
+ * one. For what cannot be left open: an entry that is not removed, or not known to be there, would stay in everybody's
+ * way for as long as the session.
  */
 export async function untilWritable<T>(
   { clock, session }: WriteBounds,
@@ -60,7 +67,7 @@ export async function untilWritable<T>(
     try {
       return await attempt();
     } catch (error) {
-      if (!isServerError(error, 'not-read-only') && !(error instanceof QueueFullError)) throw error;
+      if (!isRefusedForNow(error)) throw error;
     }
     await sleep(clock, RETRY_MS, session.lost).catch(() => {}); // The attempt will say that it is over.
   }

@@ -406,7 +406,8 @@ export class ZooKeeperPlace implements Place {
   }
 
   leave(options: LeaveOptions = {}): Promise<void> {
-    this.#leaving ??= this.#leave(options);
+    const before = this.#leaving;
+    this.#leaving = before === undefined ? this.#leave(options) : before.catch(() => this.#delete());
     return this.#leaving;
   }
 

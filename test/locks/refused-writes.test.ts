@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/holdfast.ts';
 import { startTestServer } from '../../src/testing.ts';
 import { looseEnds } from '../support/loose-ends.ts';
+import { until } from '../support/until.ts';
 
 // A server without its quorum, or whose disk is full: it may answer so for any time, and take writes again.
 describe('a server that takes no writes for a while', () => {
@@ -26,6 +27,18 @@ describe('a server that takes no writes for a while', () => {
     });
   }
 
+  // A server that has too many requests says so of those it has not done
+  test('because it has too many gets a release again', async () => {
+    await using _ends = looseEnds();
+    await using server = await startTestServer();
+    await using holdfast = await connect({ servers: server.connectString });
+    const lease = await holdfast.mutex('m').acquire();
+    const refusal = server.refuse({ operation: 'delete', error: 'throttled-op', times: 3 });
+    await lease.release();
+    expect(refusal.count).toBe(3);
+    expect(await holdfast.zk.children('/locks/m')).toEqual([]);
+  });
+
   test('and whose client is closed meanwhile keeps nothing open', async () => {
     await using _ends = looseEnds();
     await using server = await startTestServer();
@@ -35,5 +48,41 @@ describe('a server that takes no writes for a while', () => {
     const released = lease.release();
     await holdfast.close();
     await released;
+  });
+});
+
+describe('a release that the server refuses', () => {
+  test('says so, and is tried again by the next call', async () => {
+    await using _ends = looseEnds();
+    await using server = await startTestServer();
+    await using holdfast = await connect({ servers: server.connectString });
+    const lease = await holdfast.mutex('m').acquire();
+    const refusal = server.refuse({ operation: 'delete', error: 'no-auth', times: 1_000 });
+    await expect(lease.release()).rejects.toMatchObject({ code: 'ZK_NO_AUTH' });
+    await expect(lease.release()).rejects.toMatchObject({ code: 'ZK_NO_AUTH' });
+    expect(lease.remainingMs()).toBe(0);
+    refusal.cancel();
+    await lease.release();
+    expect(await holdfast.zk.children('/locks/m')).toEqual([]);
+    await lease.release();
+  });
+
+  test('leaves no reader behind where it was to be downgraded', async () => {
+    await using _ends = looseEnds();
+    await using server = await startTestServer();
+    await using holdfast = await connect({ servers: server.connectString });
+    const lock = holdfast.readWriteLock('rw');
+    const writer = await lock.write.acquire();
+    const [name] = await holdfast.zk.children('/locks/rw');
+    const path = `/locks/rw/${name}`;
+    const refusal = server.refuse({ operation: 'delete', error: 'no-auth', times: 1_000, path });
+    await expect(lock.downgrade(writer)).rejects.toMatchObject({ code: 'ZK_NO_AUTH' });
+    await until('the reader to be gone', async () => {
+      const names = await holdfast.zk.children('/locks/rw');
+      return names.length === 1 && names[0] === name;
+    });
+    refusal.cancel();
+    await writer.release();
+    expect(await holdfast.zk.children('/locks/rw')).toEqual([]);
   });
 });
