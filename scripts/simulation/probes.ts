@@ -36,11 +36,7 @@ export const probes: readonly Probe[] = [
     'locks/contest.ts',
     "if (departure === 'released' && turn.baton && !place.evicted‹ && @@›) break;",
   ),
-  probe(
-    'turn: looks again after a departure',
-    'locks/contest.ts',
-    '‹@@; ›view = await orAbort(place.view(), giveUp);',
-  ),
+  probe('turn: looks again after a departure', 'locks/contest.ts', '‹@@; ›view = await place.view(giveUp);'),
   probe(
     'contend: again in a new session',
     'locks/contest.ts',
@@ -54,7 +50,7 @@ export const probes: readonly Probe[] = [
   probe(
     'try: overtaken after joining',
     'locks/contest.ts',
-    '‹@@; ›await place.leave();\n  return undefined;',
+    '‹@@; ›await orAbort(place.leave(), giveUp); // Goes on behind the call.\n  return undefined;',
   ),
   probe(
     'hold: given up while it was confirmed',
@@ -108,6 +104,21 @@ export const probes: readonly Probe[] = [
   ),
   // The queue
   probe(
+    'gate: waits for a connection',
+    'queue/connection-gate.ts',
+    'while (!this.isOpen‹ && @@›) await this.#wait(signal);',
+  ),
+  probe(
+    'gate: given up before it opened',
+    'queue/connection-gate.ts',
+    'const onAbort = () => {\n‹        @@;\n›',
+  ),
+  probe(
+    'join: taken back before it was sent',
+    'queue/gathered-writes.ts',
+    'if (!creation.isWaiting) return;‹\n    @@;›',
+  ),
+  probe(
     'join: alone by its number',
     'queue/zookeeper-queue.ts',
     '‹@@; ›return { place, others: NOBODY, view: { entries: [place.entry], foreign: NONE } };',
@@ -147,11 +158,7 @@ export const probes: readonly Probe[] = [
     'queue/zookeeper-queue.ts',
     '‹@@; ›await Promise.all(paths.map((path) => deleteForSure(',
   ),
-  probe(
-    'join: given up on the way',
-    'queue/zookeeper-queue.ts',
-    'if (signal.aborted‹ && @@›) entering.then(leaveAll)',
-  ),
+  probe('join: given up on the way', 'queue/zookeeper-queue.ts', '‹@@; ›entrance.withdraw(signal.reason);'),
   probe(
     'queue: entries that their numbers cannot order',
     'queue/zookeeper-queue.ts',
@@ -255,11 +262,15 @@ export const probes: readonly Probe[] = [
     'locks/leader-election.ts',
     'async #watchForFirst(onChange: (event: WatchEvent) => void): Promise<(() => void) | undefined> {‹\n    @@;›',
   ),
-  probe('read-write lock: downgraded', 'locks/read-write-lock.ts', '‹@@; ›place = await beside('),
+  probe(
+    'read-write lock: downgraded',
+    'locks/read-write-lock.ts',
+    '‹@@; ›place = await writer.grant.beside!(',
+  ),
   probe(
     'read-write lock: nobody can stand beside',
     'locks/read-write-lock.ts',
-    'if (!beside‹ && @@›) return',
+    '? undefined : ‹@@ && ›this.makeLease(within.holding);',
   ),
   // What goes wrong
   probe(

@@ -13,6 +13,11 @@ export interface RequestOptions {
   readonly timeoutMs?: number;
   /** Fails the call with a `SessionLostError` unless the client is still in this session. */
   readonly session?: Session;
+  /**
+   * Sent on the connection there is, or not at all: fails with a `ConnectionLossError` that says `not-applied` rather than
+   * wait for another one. @internal
+   */
+  readonly unqueued?: boolean;
 }
 
 /**
@@ -39,7 +44,12 @@ export interface SyncOptions extends RequestOptions {
   readonly by?: 'leader' | 'quorum';
 }
 
-const request: OptionNames<RequestOptions> = { signal: true, timeoutMs: true, session: true };
+const request: OptionNames<RequestOptions> = {
+  signal: true,
+  timeoutMs: true,
+  session: true,
+  unqueued: true,
+};
 const read: OptionNames<ReadOptions> = { ...request, watch: true };
 const versioned: OptionNames<VersionedOptions> = { ...request, version: true };
 const creation: OptionNames<CreateOptions & RequestOptions> = { ...request, ...creationNames };

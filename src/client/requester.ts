@@ -33,7 +33,7 @@ export class Requester {
   /** Not async: the promise the caller awaits is the one the read loop settles, so that nothing comes between. */
   request<Q, R, V>(spec: RequestSpec<Q, R, V>, options: RequestOptions): Promise<V> {
     checkRequestOptions(spec.operation.name, options);
-    const { signal, timeoutMs, session } = options;
+    const { signal, timeoutMs, session, unqueued = false } = options;
     if (signal !== undefined || timeoutMs !== undefined) checkBounds(options);
     if (signal?.aborted) return Promise.reject(signal.reason);
     const request = new PendingRequest(spec);
@@ -41,6 +41,7 @@ export class Requester {
       const message = `${request.what}: not sent, since the session it belongs to is over`;
       return Promise.reject(new SessionLostError(message, 'expired-by-server', 'not-applied'));
     }
+    request.unqueued = unqueued;
     const { driver } = this.#keeper;
     driver.submit(request as PendingRequest);
     // A client that is closed has refused it by now, and nothing is left to bound.

@@ -118,7 +118,7 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     if (departure === 'released' && turn.baton && !place.evicted) break;
     // The only one ahead had gone while the own entry was there: the look has been taken.
     if (departure === 'absent' && turn.ahead === 1 && rule.lastInLast && !place.evicted) break;
-    view = await orAbort(place.view(), giveUp);
+    view = await place.view(giveUp);
     countRoundTrip(contest);
   }
   if (vanished && lockDelay) {

@@ -1,6 +1,6 @@
 import type { Session } from '../client/session.ts';
 import { SEQUENCE_LAST } from '../queue/entry-name.ts';
-import type { EntryRole, HoldOnPlace, Place, PlaceEvents } from '../queue/lock-queue.ts';
+import type { HoldOnPlace, Place, PlaceEvents } from '../queue/lock-queue.ts';
 import { passesBaton } from './turn.ts';
 
 /** What a contest for a lock ends with: what is held, and how to let go of it. */
@@ -25,7 +25,7 @@ export interface Grant {
   /** Where it is one. */
   readonly place?: Place;
   /** See `Place.beside`; only where there is one place, and its number is its own. */
-  readonly beside?: ((role: EntryRole, data: string) => Promise<Place | undefined>) | undefined;
+  readonly beside?: Place['beside'] | undefined;
   watchSelf(): Promise<boolean>;
   leave(options: GrantLeaveOptions): Promise<void>;
 }
@@ -71,7 +71,7 @@ export class PlaceGrant implements Grant {
     const { place } = this;
     // With a number that all have, the new entry would be the last of them and not beside this one.
     if (place.entry.sequence === SEQUENCE_LAST) return undefined;
-    return (role, data) => place.beside(role, data);
+    return (role, data, signal) => place.beside(role, data, signal);
   }
 
   watchSelf(): Promise<boolean> {

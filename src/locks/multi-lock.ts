@@ -125,7 +125,7 @@ export class MultiLock extends Lock {
     const { session } = places[0]!.bound;
     const bounds = { clock, session: session! };
     const paths = places.map(({ path }) => path);
-    const missing = await orAbort(firstMissing(zk, paths, bounds), giveUp);
+    const missing = await orAbort(firstMissing(zk, paths, bounds, giveUp), giveUp);
     if (missing !== undefined) throw evictedFrom(this.names[missing]!);
   }
 

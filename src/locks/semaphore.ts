@@ -134,8 +134,8 @@ export class Semaphore extends Lock<SemaphoreOptions> {
   }
 
   /** Nobody else looks into the folder of both queues: asked when they are about to be made. */
-  async #checkKind(): Promise<void> {
-    const { entries, foreign } = await this.#folder.view();
+  async #checkKind(giveUp: AbortSignal | undefined): Promise<void> {
+    const { entries, foreign } = await this.#folder.view(giveUp ? { signal: giveUp } : {});
     const strangers = foreign.filter((name) => name !== 'locks' && name !== 'leases');
     checkView({ entries, foreign: strangers }, { lockName: this.name, rule: none });
   }
@@ -157,7 +157,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       rule: exclusive,
       data: this.describe(options),
       giveUp,
-      beforeFolders: () => this.#checkKind(),
+      beforeFolders: () => this.#checkKind(giveUp),
       onWait: this.tellOfWaiting(options),
       trace: options.trace,
     };

@@ -1,9 +1,10 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
+import { connectionGateOf } from '../queue/connection-gate.ts';
 import { uuidOf } from '../queue/entry-name.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
-import { isInterrupted, untilAnswered, untilWritable } from '../queue/settled-writes.ts';
+import { isInterrupted, isUnsent, untilAnswered, untilWritable } from '../queue/settled-writes.ts';
 import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
@@ -66,7 +67,7 @@ export class SimpleLock extends Lock {
   /** Undefined if somebody else has it. */
   async #take(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Grant | undefined> {
     giveUp?.throwIfAborted();
-    const taking = this.#create(options);
+    const taking = this.#create(options, giveUp);
     let place: ZooKeeperPlace | undefined;
     try {
       place = await orAbort(taking, giveUp);
@@ -86,22 +87,29 @@ export class SimpleLock extends Lock {
     }
   }
 
-  async #create(options: AcquireOptions): Promise<ZooKeeperPlace | undefined> {
+  /** Undefined if somebody else has it. Given up, it sends nothing more, and settles when it is known what has come of it. */
+  async #create(
+    options: AcquireOptions,
+    giveUp: AbortSignal | undefined,
+  ): Promise<ZooKeeperPlace | undefined> {
     const { zk, store } = this.context;
     const { session } = zk;
     tokensOf(store, session).prepare();
     const id = uuidOf(store.random.bytes(16));
     const data = JSON.stringify({ ...JSON.parse(this.describe(options)), id });
-    const creating = { mode: 'ephemeral', session, ...(store.entryAcl && { acl: store.entryAcl }) } as const;
+    const gate = connectionGateOf(store, session);
+    const acl = store.entryAcl && { acl: store.entryAcl };
     for (;;) {
+      if (!gate.isOpen) await gate.pass(giveUp);
+      giveUp?.throwIfAborted();
       try {
+        const creating = { mode: 'ephemeral', session, unqueued: true, ...acl } as const;
         const { stat } = await zk.create(this.#path, data, creating);
         return this.#placeOf(stat.czxid, session, data);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
-          const acl = store.folderAcl && { acl: store.folderAcl };
-          const { root } = this.context;
-          await untilAnswered(() => zk.ensurePath(root, { mode: 'container', session, ...acl }));
+          await this.#ensureRoot(session);
+        } else if (isUnsent(error)) {
         } else if (isServerError(error, 'node-exists')) {
           return undefined;
         } else if (isInterrupted(error)) {
@@ -113,6 +121,17 @@ export class SimpleLock extends Lock {
           throw error;
         }
       }
+    }
+  }
+
+  /** What a lost connection leaves open of it is found out by trying to create the lock's node again. */
+  async #ensureRoot(session: LockContext['zk']['session']): Promise<void> {
+    const { zk, store, root } = this.context;
+    const acl = store.folderAcl && { acl: store.folderAcl };
+    try {
+      await zk.ensurePath(root, { mode: 'container', session, unqueued: true, ...acl });
+    } catch (error) {
+      if (!isInterrupted(error)) throw error;
     }
   }
 
@@ -147,7 +166,7 @@ export class SimpleLock extends Lock {
     const { zk } = this.context;
     const gone = deferred();
     const onChange = (_event: WatchEvent) => gone.resolve();
-    const watching = zk.exists(this.#path, { watch: onChange });
+    const watching = zk.exists(this.#path, { watch: onChange, ...(giveUp && { signal: giveUp }) });
     try {
       const stat = await orAbort(watching, giveUp);
       if (!stat) return;

@@ -1,4 +1,3 @@
-import { orAbort } from '../base/abort.ts';
 import type { Place, QueueEntry, QueueView } from '../queue/lock-queue.ts';
 import { awaitTurn, type Contest, checkView } from './contest.ts';
 import type { Grant } from './grant.ts';
@@ -27,7 +26,7 @@ export async function contendForUpgrade(contest: Contest, lease: LockLease): Pro
 /** The same if no reader is there; undefined, and as before, if there is one. */
 export async function upgradeIfFree(contest: Contest, lease: LockLease): Promise<Grant | undefined> {
   const self = placeOf(lease);
-  const before = await orAbort(self.view(), contest.giveUp);
+  const before = await self.view(contest.giveUp);
   if (before.entries.some(({ role, name }) => role === 'read' && isAhead(before, name))) return undefined;
   const { place, view } = await shutDoor(contest, self);
   if (decideTurn(place.entry, view.entries, upgrading).kind === 'wait') {
@@ -62,11 +61,11 @@ async function shutDoor(
   const { lockName, queue, data, giveUp } = contest;
   for (;;) {
     giveUp?.throwIfAborted();
-    const before = await orAbort(self.view(), giveUp);
+    const before = await self.view(giveUp);
     checkView(before, contest);
     const writer = firstWriter(before, self, lockName);
     if (writer) {
-      const place = await orLeave(self.before(writer, 'upgraded', data), giveUp);
+      const place = await self.before(writer, 'upgraded', data, giveUp);
       if (place) return { place, view: await viewFrom(place, giveUp) };
       if (await isStill(self, writer, giveUp)) {
         throw new LockUpgradeError(lockName, 'its numbers have run out, and others wait to write');
@@ -82,7 +81,7 @@ async function shutDoor(
 
 async function viewFrom(place: Place, giveUp: AbortSignal | undefined): Promise<QueueView> {
   try {
-    return await orAbort(place.view(), giveUp);
+    return await place.view(giveUp);
   } catch (error) {
     void place.leave().catch(() => {});
     throw error;
@@ -90,21 +89,8 @@ async function viewFrom(place: Place, giveUp: AbortSignal | undefined): Promise<
 }
 
 async function isStill(self: Place, writer: QueueEntry, giveUp: AbortSignal | undefined): Promise<boolean> {
-  const { entries } = await orAbort(self.view(), giveUp);
+  const { entries } = await self.view(giveUp);
   return entries.some(({ name }) => name === writer.name);
-}
-
-/** A place that comes after the wait for it was given up is left. */
-async function orLeave(
-  coming: Promise<Place | undefined>,
-  giveUp: AbortSignal | undefined,
-): Promise<Place | undefined> {
-  try {
-    return await orAbort(coming, giveUp);
-  } catch (error) {
-    coming.then((place) => place?.leave()).catch(() => {});
-    throw error;
-  }
 }
 
 /** The first who waits to write; everybody it waits for is ahead of it, and nobody else can hold. */

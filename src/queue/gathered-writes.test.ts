@@ -7,6 +7,7 @@ import type { ZooKeeper } from '../client/zookeeper.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ConnectionLossError, MultiError, ServerError } from '../protocol/errors.ts';
 import { GatheredWrites } from './gathered-writes.ts';
+import { EntryCreation } from './queue-write.ts';
 
 /** A client that writes down what it is asked for, and answers when it is told to. */
 class Asked {
@@ -46,7 +47,11 @@ class Asked {
 
   /** Makes an entry in the queue `folder`. */
   join(folder: string, onSent = () => {}): Promise<unknown> {
-    return this.writes.create({ folder, prefix: `${folder}/e-`, data: 'me' }, onSent);
+    return this.writes.create(this.creation(folder, onSent));
+  }
+
+  creation(folder: string, onSent = () => {}): EntryCreation {
+    return new EntryCreation({ folder, prefix: `${folder}/e-`, data: 'me' }, onSent);
   }
 
   async answer(index: number, value: unknown): Promise<void> {
@@ -232,6 +237,46 @@ describe('writes to queues', () => {
     expect(await joined).toEqual({ path: '/e/e-0', czxid: 7n });
     await expect(left).rejects.toMatchObject({ code: 'ZK_NO_NODE' });
     await passed;
+  });
+
+  test('that are taken back before they are asked for are never sent', async () => {
+    const asked = new Asked();
+    expect(await asked.fill()).toHaveLength(4);
+    const [first, apart, other] = ['/e', '/e', '/f'].map((folder) => asked.creation(folder));
+    const joined = [first!, apart!, other!].map((creation) => asked.writes.create(creation));
+    const ended = joined.slice(0, 2).map((each) => expect(each).rejects.toThrow('given up'));
+    for (const creation of [first!, apart!]) asked.writes.withdraw(creation, new Error('given up'));
+    await Promise.all(ended);
+    void asked.join('/e'); // As if there had been none before.
+    await asked.answer(0, made('/a/e-0', 1n));
+    expect(asked.log.slice(4)).toEqual(['create2 /f/e-, create2 /e/e-']);
+    asked.writes.withdraw(other!, new Error('too late'));
+    await asked.answer(4, [
+      { path: '/f/e-0', czxid: 2n },
+      { path: '/e/e-0', czxid: 2n },
+    ]);
+    expect(await joined[2]).toEqual({ path: '/f/e-0', czxid: 2n });
+  });
+
+  test('that could not leave with the connection that has ended wait for the next one', async () => {
+    const asked = new Asked();
+    let sentCount = 0;
+    const [kept, dropped] = ['/e', '/f'].map((folder) => asked.creation(folder, () => sentCount++));
+    const joined = [kept!, dropped!].map((creation) => asked.writes.create(creation));
+    const left = asked.writes.delete('/x/e-1');
+    await settle();
+    asked.writes.withdraw(dropped!, new Error('given up'));
+    const ended = expect(joined[1]).rejects.toThrow('given up');
+    await asked.refuse(0, new ConnectionLossError('multi', 'not-applied'));
+    await ended;
+    expect(asked.log).toEqual([
+      'create2 /e/e-, create2 /f/e-, delete /x/e-1',
+      'create2 /e/e-, delete /x/e-1',
+    ]);
+    expect(sentCount).toBe(3);
+    await asked.answer(1, [{ path: '/e/e-0', czxid: 2n }, undefined]);
+    expect(await joined[0]).toEqual({ path: '/e/e-0', czxid: 2n });
+    await left;
   });
 
   test('whose connection was lost all say so, and make room for others', async () => {

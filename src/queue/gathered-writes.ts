@@ -5,15 +5,16 @@ import type { MultiWrite } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { MultiError } from '../protocol/errors.ts';
+import { type ConnectionGate, connectionGateOf } from './connection-gate.ts';
 import type { QueueStore } from './queue-store.ts';
 import {
-  EntryCreation,
+  type EntryCreation,
   EntryDeletion,
-  type EntryFacts,
   type Made,
   QueueTransaction,
   type QueueWrite,
 } from './queue-write.ts';
+import { isUnsent } from './settled-writes.ts';
 
 /** How many transactions of a session's queues are under way before others are gathered. */
 const UNDER_WAY_MAX = 4;
@@ -36,6 +37,9 @@ const GATHERED_BYTES_MAX = 128 * 1024;
  * part of a round trip. A transaction that is refused, by the
  * server or before it left, has done nothing; each of its writes is then sent for itself.
  *
+ * While there is no connection all of it waits here, and not in the client, from where it would leave with the next one:
+ * an entry that nobody wants any more is not made.
+ *
  * No transaction makes two entries in one queue, whose tokens would be the same: while one of them is waiting or under
  * way, others for that queue are sent for themselves.
  */
@@ -44,10 +48,12 @@ export class GatheredWrites {
   readonly #session: Session;
   readonly #clock: Clock;
   readonly #waiting = new Fifo<QueueWrite>();
-  /** Of the creations that wait or are under way. */
-  readonly #folders = new FreshMap<string, true>();
+  /** Of the creations that wait or are under way, but for those that go for themselves. */
+  readonly #folders = new FreshMap<string, QueueWrite>();
   /** Those that go for themselves. */
-  readonly #apart: QueueWrite[] = [];
+  readonly #apart = new Fifo<QueueWrite>();
+  readonly #gate: ConnectionGate;
+  #awaitsConnection = false;
   readonly #afterwards: (() => void)[] = [];
   #underWayCount = 0;
   /** Writes in what is under way. */
@@ -61,14 +67,22 @@ export class GatheredWrites {
     this.#zk = zk;
     this.#session = session;
     this.#clock = clock;
+    this.#gate = connectionGateOf({ zk }, session);
   }
 
-  /** Makes an entry in a folder that was there. `onSent` may be called twice. */
-  create(entry: EntryFacts, onSent: () => void): Promise<Made> {
-    const write = new EntryCreation(entry, onSent);
-    const isApart = this.#folders.has(write.folder);
-    this.#folders.set(write.folder, true);
-    return this.#wait(write, isApart ? this.#apart : this.#waiting) as Promise<Made>;
+  /** Makes an entry in a folder that was there. */
+  create(creation: EntryCreation): Promise<Made> {
+    const isApart = this.#folders.has(creation.folder);
+    if (!isApart) this.#folders.set(creation.folder, creation);
+    return this.#wait(creation, isApart ? this.#apart : this.#waiting) as Promise<Made>;
+  }
+
+  /** Takes back an entry that has not been asked for; it rejects with `reason`. What has been asked for goes on. */
+  withdraw(creation: EntryCreation, reason: unknown): void {
+    creation.givenUp = { reason };
+    if (!creation.isWaiting) return;
+    this.#queueOf(creation).remove(creation);
+    this.#drop(creation, reason);
   }
 
   /** Calls `run` at the end of the tick, behind all that it sends. */
@@ -86,7 +100,8 @@ export class GatheredWrites {
     return this.#wait(new QueueTransaction(operations)) as Promise<void>;
   }
 
-  #wait(write: QueueWrite, where: { push(write: QueueWrite): unknown } = this.#waiting): Promise<unknown> {
+  #wait(write: QueueWrite, where = this.#waiting): Promise<unknown> {
+    write.isWaiting = true;
     where.push(write);
     this.#pumpSoon();
     return write.promise;
@@ -94,7 +109,7 @@ export class GatheredWrites {
 
   #pumpSoon(): void {
     if (this.#pumping) return;
-    if (this.#waiting.length >= this.#flightLength && this.#underWayCount < UNDER_WAY_MAX) {
+    if (this.#waiting.length >= this.#flightLength && this.#mayLeave) {
       this.#pump();
       this.#session.flush();
       return;
@@ -118,18 +133,34 @@ export class GatheredWrites {
     this.#pumping = true;
     try {
       do {
-        while (this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0) this.#send(this.#gather());
-        for (const write of taken(this.#apart)) this.#ask(write, nothing);
+        while (this.#mayLeave && this.#waiting.length > 0) this.#send(this.#gather());
+        if (this.#gate.isOpen) {
+          for (const write of this.#apart.drain()) this.#askApart(write);
+        }
         for (const run of taken(this.#afterwards)) run();
       } while (this.#hasWork);
     } finally {
       this.#pumping = false;
     }
+    if (!this.#gate.isOpen && this.#waiting.length + this.#apart.length > 0) this.#awaitConnection();
   }
 
   get #hasWork(): boolean {
-    if (this.#apart.length + this.#afterwards.length > 0) return true;
-    return this.#underWayCount < UNDER_WAY_MAX && this.#waiting.length > 0;
+    if (this.#afterwards.length > 0) return true;
+    return (this.#apart.length > 0 && this.#gate.isOpen) || (this.#waiting.length > 0 && this.#mayLeave);
+  }
+
+  get #mayLeave(): boolean {
+    return this.#underWayCount < UNDER_WAY_MAX && this.#gate.isOpen;
+  }
+
+  #awaitConnection(): void {
+    if (this.#awaitsConnection) return;
+    this.#awaitsConnection = true;
+    this.#gate.whenOpened(() => {
+      this.#awaitsConnection = false;
+      this.#pumpSoon();
+    });
   }
 
   #send(writes: readonly QueueWrite[]): void {
@@ -140,7 +171,7 @@ export class GatheredWrites {
     const answered = () => {
       this.#underWayCount--;
       this.#openCount -= writes.length;
-      for (const { folder } of writes) if (folder !== undefined) this.#folders.delete(folder);
+      for (const write of writes) if (!write.isWaiting) this.#forgetFolder(write);
       this.#pump();
     };
     if (writes.length === 1) this.#ask(writes[0]!, answered);
@@ -159,12 +190,18 @@ export class GatheredWrites {
       bytes += next.weigh();
       if (bytes > GATHERED_BYTES_MAX && writes.length > 0) break;
       writes.push(next);
+      next.isWaiting = false;
       this.#waiting.shift();
     }
     return writes;
   }
 
-  /** Calls `answered` when it is settled, either way; never before this returns. */
+  #askApart(write: QueueWrite): void {
+    write.isWaiting = false;
+    this.#ask(write, nothing);
+  }
+
+  /** Calls `answered` when it is settled, either way, or waits again; never before this returns. */
   #ask(write: QueueWrite, answered: () => void): void {
     let asking: Promise<unknown>;
     try {
@@ -179,7 +216,7 @@ export class GatheredWrites {
         answered();
       },
       (error) => {
-        write.reject(error);
+        this.#fail([write], error);
         answered();
       },
     );
@@ -194,7 +231,7 @@ export class GatheredWrites {
         begins.push(transaction.length);
         write.addTo(transaction);
       }
-      answering = this.#zk.multi(transaction, { session: this.#session });
+      answering = this.#zk.multi(transaction, { session: this.#session, unqueued: true });
     } catch {
       return this.#oneByOne(writes); // Refused before it left: whichever of them is the reason, the others are not.
     }
@@ -203,9 +240,41 @@ export class GatheredWrites {
       const results = await answering;
       for (let index = 0; index < writes.length; index++) writes[index]!.resolve(results[begins[index]!]);
     } catch (error) {
-      if (!(error instanceof MultiError)) for (const write of writes) write.reject(error);
-      else await this.#oneByOne(writes);
+      if (error instanceof MultiError) await this.#oneByOne(writes);
+      else this.#fail(writes, error);
     }
+  }
+
+  /** What has not left waits again, unless nobody wants it any more. */
+  #fail(writes: readonly QueueWrite[], error: unknown): void {
+    if (!isUnsent(error)) {
+      for (const write of writes) write.reject(error);
+      return;
+    }
+    for (const write of writes) {
+      if (write.givenUp) this.#drop(write, write.givenUp.reason);
+      else write.isWaiting = true;
+    }
+    for (const queue of [this.#waiting, this.#apart]) {
+      queue.prepend(writes.filter((write) => write.isWaiting && this.#queueOf(write) === queue));
+    }
+    this.#pumpSoon();
+  }
+
+  #drop(write: QueueWrite, reason: unknown): void {
+    write.isWaiting = false;
+    this.#forgetFolder(write);
+    write.reject(reason);
+  }
+
+  #forgetFolder(write: QueueWrite): void {
+    const { folder } = write;
+    if (folder !== undefined && this.#folders.get(folder) === write) this.#folders.delete(folder);
+  }
+
+  #queueOf(write: QueueWrite): Fifo<QueueWrite> {
+    const isApart = write.folder !== undefined && this.#folders.get(write.folder) !== write;
+    return isApart ? this.#apart : this.#waiting;
   }
 
   async #oneByOne(writes: readonly QueueWrite[]): Promise<void> {

@@ -70,8 +70,8 @@ export interface Place {
   readonly lost: AbortSignal;
   /** True once the entry was removed by someone else. */
   readonly evicted: boolean;
-  /** The queue as it is now. */
-  view(): Promise<QueueView>;
+  /** The queue as it is now. Rejects with the signal's reason. */
+  view(signal?: AbortSignal): Promise<QueueView>;
   /** Resolves when an entry ahead has gone. Rejects with the signal's reason; leaves nothing behind then. */
   listen(
     to: QueueEntry,
@@ -82,14 +82,15 @@ export interface Place {
   /**
    * Makes another entry at this very spot of the queue, if this one is still there: how a writer goes on as a reader
    * without losing its turn. Undefined if it is not, and nothing has happened then. Its token is this one's. From then
-   * on leaving this place passes no baton, since the spot stays taken.
+   * on leaving this place passes no baton, since the spot stays taken. Rejects with the signal's reason; leaves nothing
+   * behind then.
    */
-  beside(role: EntryRole, data: string): Promise<Place | undefined>;
+  beside(role: EntryRole, data: string, signal?: AbortSignal): Promise<Place | undefined>;
   /**
    * Makes another entry, right before `other` and behind everyone ahead of that, if `other` is still there: undefined
-   * if it is not, and nothing has happened then. Its token is this one's.
+   * if it is not, and nothing has happened then. Its token is this one's. Rejects as `beside`.
    */
-  before(other: QueueEntry, role: EntryRole, data: string): Promise<Place | undefined>;
+  before(other: QueueEntry, role: EntryRole, data: string, signal?: AbortSignal): Promise<Place | undefined>;
   /** Whom to tell of what happens to the entry. Watching for it begins with the first `listen` or `attend`. */
   attend(events: PlaceEvents): void;
   /** Watches the own entry, if that is not done yet; resolves with whether others are in the queue. */

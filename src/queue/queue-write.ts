@@ -28,6 +28,10 @@ export interface EntryFacts {
 export abstract class QueueWrite {
   /** The queue's, where it makes an entry. */
   readonly folder: string | undefined = undefined;
+  /** It has not been asked for, or that came to nothing since the connection had just ended. */
+  isWaiting = false;
+  /** Why nobody wants it any more: it is not asked for again then. */
+  givenUp: { readonly reason: unknown } | undefined;
   readonly promise: Promise<unknown>;
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
@@ -75,7 +79,7 @@ export class EntryCreation extends QueueWrite {
   }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
     const { prefix, data, acl } = this.#entry;
-    return zk.create(prefix, data, { mode: 'ephemeral-sequential', acl, session });
+    return zk.create(prefix, data, { mode: 'ephemeral-sequential', acl, session, unqueued: true });
   }
   override shape({ path, stat }: Awaited<ReturnType<ZooKeeper['create']>>): Made {
     return { path, czxid: stat.czxid };
@@ -100,7 +104,7 @@ export class EntryDeletion extends QueueWrite {
     transaction.push(ops.delete(this.#path));
   }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
-    return zk.delete(this.#path, { session });
+    return zk.delete(this.#path, { session, unqueued: true });
   }
 }
 
@@ -128,6 +132,6 @@ export class QueueTransaction extends QueueWrite {
   }
   ask(zk: ZooKeeper, session: Session): Promise<unknown> {
     this.#weighed = undefined;
-    return zk.multi(this.#operations(), { session });
+    return zk.multi(this.#operations(), { session, unqueued: true });
   }
 }

@@ -17,6 +17,11 @@ export function isInterrupted(error: unknown): boolean {
   return error instanceof ConnectionLossError || isServerError(error, 'session-moved');
 }
 
+/** True if it was not sent, since there was no connection or that had just ended: nothing has happened. */
+export function isUnsent(error: unknown): boolean {
+  return error instanceof ConnectionLossError && error.outcome === 'not-applied';
+}
+
 /** True if everything ephemeral of that session is gone, or will be without anyone's doing. */
 export function isSessionOver(error: unknown): boolean {
   return error instanceof SessionLostError || error instanceof ClosedError;
@@ -115,11 +120,13 @@ export async function firstMissing(
   zk: ZooKeeper,
   paths: readonly string[],
   bounds: WriteBounds,
+  signal?: AbortSignal,
 ): Promise<number | undefined> {
   const { session } = bounds;
   const checks = paths.map((path) => ops.check(path));
+  const asking = { session, ...(signal && { signal }) };
   try {
-    await untilAnswered(() => untilWritable(bounds, () => zk.multi(checks, { session })));
+    await untilAnswered(() => untilWritable(bounds, () => zk.multi(checks, asking)));
     return undefined;
   } catch (error) {
     if (error instanceof MultiError && error.condition === 'no-node') return error.index;

@@ -9,6 +9,8 @@ import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { catchUpOf } from './catch-up.ts';
+import { type ConnectionGate, connectionGateOf } from './connection-gate.ts';
+import { makeEntryBeside } from './entry-beside.ts';
 import { entryNameAt, entryNameBefore, parseEntry, uuidOf } from './entry-name.ts';
 import { type GatheredWatches, gatheredWatchesOf } from './gathered-watches.ts';
 import { type GatheredWrites, gatheredWritesOf } from './gathered-writes.ts';
@@ -147,8 +149,10 @@ export class ZooKeeperPlace implements Place {
     });
   }
 
-  view(): Promise<QueueView> {
-    return untilAnswered(() => this.#facts.queue.viewSoon(this.#facts.session)).catch(emptyIfMissing);
+  view(signal?: AbortSignal): Promise<QueueView> {
+    const look = () =>
+      untilAnswered(() => this.#facts.queue.viewSoon(this.#facts.session)).catch(emptyIfMissing);
+    return orAbort(this.#gate.isOpen ? look() : this.#gate.pass(signal).then(look), signal);
   }
 
   attend(events: PlaceEvents): void {
@@ -187,6 +191,11 @@ export class ZooKeeperPlace implements Place {
     let stopDoubting: Cancel | undefined;
     const watch = () => {
       if (watching !== undefined) return;
+      if (!this.#gate.isOpen) {
+        // Nothing is left of it if the wait is given up before.
+        stopDoubting ??= this.#gate.whenOpened(watch);
+        return;
+      }
       stopDoubting = this.#doubt(aheadPath, () => told.resolve('gone'));
       const watches = [
         { kind: 'data', path: aheadPath, listener: onAhead } as const,
@@ -290,7 +299,7 @@ export class ZooKeeperPlace implements Place {
       const onChange = ({ type }: WatchEvent) => {
         if (type !== 'session-lost') changed.resolve();
       };
-      const listing = zk.children(queue.path, { watch: onChange, session });
+      const listing = zk.children(queue.path, { watch: onChange, session, ...(signal && { signal }) });
       let doubts: readonly Cancel[] = [];
       try {
         const view = await orAbort(
@@ -316,43 +325,39 @@ export class ZooKeeperPlace implements Place {
     return secondOpinionOf(this.#store, this.#facts.session).about(path, look);
   }
 
-  beside(role: EntryRole, data: string): Promise<Place | undefined> {
+  beside(role: EntryRole, data: string, signal?: AbortSignal): Promise<Place | undefined> {
     const name = entryNameAt(uuidOf(this.#store.random.bytes(16)), role, this.entry);
     this.#accompanied = true;
-    return this.#makeBy(this.entry, name, data);
+    return this.#makeBeside(this.entry, name, data, signal);
   }
 
-  async before(other: QueueEntry, role: EntryRole, data: string): Promise<Place | undefined> {
+  async before(
+    other: QueueEntry,
+    role: EntryRole,
+    data: string,
+    signal?: AbortSignal,
+  ): Promise<Place | undefined> {
     const name = entryNameBefore(uuidOf(this.#store.random.bytes(16)), role, other);
-    return name === undefined ? undefined : this.#makeBy(other, name, data);
+    return name === undefined ? undefined : this.#makeBeside(other, name, data, signal);
   }
 
-  /** Makes an entry whose place is that of `other`, if that is there. */
-  async #makeBy(other: QueueEntry, name: string, data: string): Promise<Place | undefined> {
-    const { zk, entryAcl } = this.#store;
+  async #makeBeside(
+    { name: other }: QueueEntry,
+    name: string,
+    data: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Place | undefined> {
     const { session, queue } = this.#facts;
-    const path = `${queue.path}/${name}`;
-    const options = { mode: 'ephemeral', acl: entryAcl } as const;
-    let made = true;
-    await untilSettled(this.#bounds, async () => {
-      try {
-        // In one step: were the other gone already, those behind it could have been let in.
-        await zk.multi([ops.check(`${queue.path}/${other.name}`), ops.create(path, data, options)], {
-          session,
-        });
-      } catch (error) {
-        if (!(error instanceof MultiError)) throw error;
-        if (error.index === 0) {
-          // The other is gone; an attempt that was not answered may have come before that.
-          made = (await zk.exists(path, { session })) !== undefined;
-        } else if (error.condition !== 'node-exists') {
-          throw error;
-        }
-      }
-    });
-    this.lost.throwIfAborted();
-    if (!made) return undefined;
-    return this.#another(name, data);
+    const entry = { folder: queue.path, session, other, name, data };
+    const making = makeEntryBeside(this.#store, entry, signal);
+    try {
+      return (await orAbort(making, signal)) ? this.#another(name, data) : undefined;
+    } catch (error) {
+      // Made after the wait for it was given up: it is left.
+      if (signal?.aborted)
+        making.then((isMade) => (isMade ? this.#another(name, data).leave() : undefined)).catch(() => {});
+      throw error;
+    }
   }
 
   /** A place of the same session and token, made by a transaction that has been answered. */
@@ -550,6 +555,9 @@ export class ZooKeeperPlace implements Place {
     return { clock: this.#store.clock, session: this.#facts.session };
   }
 
+  get #gate(): ConnectionGate {
+    return connectionGateOf(this.#store, this.#facts.session);
+  }
   get #writes(): GatheredWrites {
     return gatheredWritesOf(this.#store, this.#facts.session);
   }

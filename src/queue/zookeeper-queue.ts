@@ -1,16 +1,18 @@
 import { orAbort } from '../base/abort.ts';
 import { ops } from '../client/operations-of-multi.ts';
+import type { RequestOptions } from '../client/request-options.ts';
 import type { Session } from '../client/session.ts';
 import { isServerError } from '../protocol/errors.ts';
+import { type ConnectionGate, connectionGateOf } from './connection-gate.ts';
 import { entryPrefix, inOrder, parseEntry, SEQUENCE_LAST, tied, uuidOf } from './entry-name.ts';
 import { folderWatchesOf } from './folder-watches.ts';
-import { gatheredWritesOf } from './gathered-writes.ts';
+import { type GatheredWrites, gatheredWritesOf } from './gathered-writes.ts';
 import type { Joined, JoinRequest, LockQueue, Place, QueueEntry, QueueView } from './lock-queue.ts';
 import { LoneJoins } from './lone-joins.ts';
 import type { QueueStore } from './queue-store.ts';
-import type { Made } from './queue-write.ts';
+import { EntryCreation, type Made } from './queue-write.ts';
 import { tokensOf } from './session-tokens.ts';
-import { deleteForSure, isInterrupted, untilAnswered, untilWritable } from './settled-writes.ts';
+import { deleteForSure, isInterrupted, isUnsent, untilAnswered, untilWritable } from './settled-writes.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 const NOBODY: readonly Place[] = [];
@@ -44,7 +46,8 @@ export class ZooKeeperQueue implements LockQueue {
   join(request: JoinRequest): Promise<Joined> {
     const { signal } = request;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    return unlessGivenUp(new Entrance(this.#store, [this], request).enterAlone(), signal);
+    const entrance = new Entrance(this.#store, [this], request);
+    return unlessGivenUp(entrance, entrance.enterAlone(), signal);
   }
 
   view(options: { readonly signal?: AbortSignal } = {}): Promise<QueueView> {
@@ -58,7 +61,7 @@ export class ZooKeeperQueue implements LockQueue {
   ): Promise<QueueView> {
     const listing = this.#store.zk.children(this.path, { ...options, ...(session && { session }) });
     try {
-      return await this.read(await listing, session);
+      return await this.read(await listing, session, options.signal);
     } catch (error) {
       if (isServerError(error, 'no-node')) return { entries: [], foreign: [] };
       throw error;
@@ -88,7 +91,11 @@ export class ZooKeeperQueue implements LockQueue {
   }
 
   /** Makes a view of names. Only entries with the same number cost a look at each of them. */
-  read(names: readonly string[], session: Session | undefined): QueueView | Promise<QueueView> {
+  read(
+    names: readonly string[],
+    session: Session | undefined,
+    signal?: AbortSignal,
+  ): QueueView | Promise<QueueView> {
     const entries: QueueEntry[] = [];
     const foreign: string[] = [];
     for (const name of names) {
@@ -99,16 +106,18 @@ export class ZooKeeperQueue implements LockQueue {
     if (entries.length < 2) return { entries, foreign };
     entries.sort(inOrder);
     const unordered = tied(entries);
-    return unordered.length === 0 ? { entries, foreign } : this.#order(entries, unordered, foreign, session);
+    if (unordered.length === 0) return { entries, foreign };
+    const asking = { ...(session && { session }), ...(signal && { signal }) };
+    return this.#order(entries, unordered, foreign, asking);
   }
 
   async #order(
     entries: readonly QueueEntry[],
     unordered: readonly QueueEntry[],
     foreign: readonly string[],
-    session: Session | undefined,
+    asking: RequestOptions,
   ): Promise<QueueView> {
-    const looks = await Promise.all(unordered.map((entry) => this.#lookAt(entry, session)));
+    const looks = await Promise.all(unordered.map((entry) => this.#lookAt(entry, asking)));
     const czxids = new Map(unordered.map(({ name }, index) => [name, looks[index]]));
     const ordered = entries.flatMap((entry) => {
       const czxid = czxids.get(entry.name);
@@ -121,10 +130,10 @@ export class ZooKeeperQueue implements LockQueue {
   /** The transaction that made an entry; undefined if it has gone. */
   async #lookAt(
     { name, sequence }: QueueEntry,
-    session: Session | undefined,
+    asking: RequestOptions,
   ): Promise<bigint | 'unreadable' | undefined> {
     try {
-      return (await this.#store.zk.exists(`${this.path}/${name}`, session ? { session } : {}))?.czxid;
+      return (await this.#store.zk.exists(`${this.path}/${name}`, asking))?.czxid;
     } catch (error) {
       // Those with a number that others have too are a writer and the reader it goes on as: whichever is first, none of
       // them lets anyone pass. Where the counter sticks, they are several's, and nothing else orders them.
@@ -154,25 +163,31 @@ export function joinTogether(
 ): Promise<Joined[]> {
   const { signal } = request;
   if (signal?.aborted) return Promise.reject(signal.reason);
-  return unlessGivenUp(new Entrance(store, queues, request).enter(), signal);
+  const entrance = new Entrance(store, queues, request);
+  return unlessGivenUp(entrance, entrance.enter(), signal);
 }
 
 function unlessGivenUp<T extends Joined | readonly Joined[]>(
+  entrance: Entrance,
   entering: Promise<T>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
-  return signal ? orLeave(entering, signal) : entering;
+  return signal ? orLeave(entrance, entering, signal) : entering;
 }
 
 async function orLeave<T extends Joined | readonly Joined[]>(
+  entrance: Entrance,
   entering: Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   try {
     return await orAbort(entering, signal);
   } catch (reason) {
-    // Given up while the entries were on their way: nobody may be left waiting behind them.
-    if (signal.aborted) entering.then(leaveAll).catch(() => {});
+    if (signal.aborted) {
+      entrance.withdraw(signal.reason);
+      // Given up while the entries were on their way: nobody may be left waiting behind them.
+      entering.then(leaveAll).catch(() => {});
+    }
     throw reason;
   }
 }
@@ -183,6 +198,9 @@ class Entrance {
   readonly #queues: readonly ZooKeeperQueue[];
   readonly #request: JoinRequest;
   readonly #session: Session;
+  readonly #gate: ConnectionGate;
+  /** The newest of those that may go with others. */
+  #creation: EntryCreation | undefined;
   /** One for each entry, each with an id of its own: where the number sticks, nothing else tells them apart. */
   readonly #prefixes: readonly string[];
   #viewing: Promise<QueueView> | undefined;
@@ -194,6 +212,7 @@ class Entrance {
     this.#queues = queues;
     this.#request = request;
     this.#session = store.zk.session;
+    this.#gate = connectionGateOf(store, this.#session);
     const prefixes: string[] = [];
     for (const { path } of queues) {
       for (let count = request.count ?? 1; count > 0; count--)
@@ -227,8 +246,16 @@ class Entrance {
     }
   }
 
+  /** It was given up: what has not been sent is not sent. What has been is left when it is answered. */
+  withdraw(reason: unknown): void {
+    if (this.#creation) this.#writes.withdraw(this.#creation, reason);
+  }
+
   async enter(): Promise<Joined[]> {
     for (;;) {
+      const { signal } = this.#request;
+      if (!this.#gate.isOpen) await this.#gate.pass(signal);
+      signal?.throwIfAborted();
       const folders = this.#foldersMissing ? this.#makeFolders() : undefined;
       let views: Promise<QueueView>[] = [];
       const making = this.#create(() => {
@@ -253,8 +280,13 @@ class Entrance {
       this.#foldersMissing = true;
       return undefined;
     }
+    if (isUnsent(error)) return undefined;
     if (!isInterrupted(error)) throw error;
     return untilWritable(this.#bounds, () => this.#find());
+  }
+
+  get #writes(): GatheredWrites {
+    return gatheredWritesOf(this.#store, this.#session);
   }
 
   get #bounds() {
@@ -270,8 +302,9 @@ class Entrance {
 
   #createGathered({ path: folder }: ZooKeeperQueue, onSent: () => void): Promise<Made> {
     const { data } = this.#request;
-    const creation = { folder, prefix: this.#prefixes[0]!, data, acl: this.#store.entryAcl };
-    return gatheredWritesOf(this.#store, this.#session).create(creation, onSent);
+    const facts = { folder, prefix: this.#prefixes[0]!, data, acl: this.#store.entryAcl };
+    this.#creation = new EntryCreation(facts, onSent);
+    return this.#writes.create(this.#creation);
   }
 
   async #createUngathered(onSent: () => void): Promise<readonly Made[]> {
@@ -281,14 +314,14 @@ class Entrance {
     const [prefix, ...otherPrefixes] = this.#prefixes as [string, ...string[]];
     const options = { mode: 'ephemeral-sequential', acl: entryAcl } as const;
     if (otherPrefixes.length === 0) {
-      const creating = zk.create(prefix, data, { ...options, session });
+      const creating = zk.create(prefix, data, { ...options, session, unqueued: true });
       onSent();
       const { path, stat } = await creating;
       return [{ path, czxid: stat.czxid }];
     }
     const creating = zk.multi(
       this.#prefixes.map((each) => ops.create(each, data, options)),
-      { session },
+      { session, unqueued: true },
     );
     onSent();
     return creating;
@@ -388,6 +421,7 @@ class Entrance {
     const options = {
       mode: 'container',
       session: this.#session,
+      unqueued: true,
       ...(folderAcl && { acl: folderAcl }),
     } as const;
     const folders = new Set<string>();

@@ -157,9 +157,13 @@ export class RequestPipeline {
 
   /**
    * The connection is over. What is safe to repeat, and what had not reached the socket, goes back to the
-   * front of the queue; returns the rest, which may or may not have happened. `culprit` is not repeated.
+   * front of the queue; returns the rest: what may or may not have happened, and what has not and is not to wait for
+   * another connection. `culprit` is not repeated.
    */
-  connectionEnded(culprit: SessionRequest | undefined): SessionRequest[] {
+  connectionEnded(culprit: SessionRequest | undefined): {
+    readonly unknown: readonly SessionRequest[];
+    readonly unqueued: readonly SessionRequest[];
+  } {
     const { flushed, unflushed } = this.#takeInFlight();
     const unknown: SessionRequest[] = [];
     const again: SessionRequest[] = [];
@@ -169,11 +173,11 @@ export class RequestPipeline {
       if (repeatable && request !== culprit && request.attemptCount < ATTEMPTS_MAX) again.push(request);
       else unknown.push(request);
     }
-    again.push(...unflushed);
+    again.push(...unflushed.filter((request) => !request.unqueued));
     const wanted = again.filter((request) => !request.abandoned && !(request instanceof OwnRequest));
     for (const request of wanted) this.#enqueued(request);
     this.#queued.prepend(wanted);
-    return unknown;
+    return { unknown, unqueued: unflushed.filter((request) => request.unqueued) };
   }
 
   /** The session is over: takes everything out, what had reached the socket apart from what had not. */

@@ -4,7 +4,6 @@ import { conditionOf, errorCodes, isSessionOver } from '../protocol/error-codes.
 import {
   AuthFailedError,
   ClosedError,
-  ConnectionLossError,
   LeaseEndedError,
   ProtocolError,
   type SessionLossCause,
@@ -25,7 +24,7 @@ import { RequestPipeline } from './request-pipeline.ts';
 import { isRefusal, SaslExchange } from './sasl-exchange.ts';
 import { clientClosed, queueFull, serverBehind, sessionOver } from './session-errors.ts';
 import type { AuthInfo, ServerAddress, SessionEffect, SessionInput, SessionOptions } from './session-io.ts';
-import { isConfirmedByLeader, OwnRequest, type SessionRequest } from './session-request.ts';
+import { connectionLoss, isConfirmedByLeader, OwnRequest, type SessionRequest } from './session-request.ts';
 import {
   checkLinkTransition,
   checkSessionTransition,
@@ -197,6 +196,7 @@ export class SessionMachine {
         return this.#send(request, nowMs);
       case 'connecting':
       case 'suspended':
+        if (request.unqueued) return this.#fail(request, connectionLoss(request, 'not-applied'));
         if (!this.#pipeline.queue(request))
           this.#fail(request, queueFull(request, this.#options.queueLimits));
         return;
@@ -278,9 +278,9 @@ export class SessionMachine {
     // The answer that could not be read is the first one's: repeating that request could go on for ever.
     const culprit = error instanceof ProtocolError ? this.#pipeline.expected : undefined;
     this.#gathering.culpritFound(culprit);
-    for (const request of this.#pipeline.connectionEnded(culprit)) {
-      this.#fail(request, new ConnectionLossError(request.what, 'unknown', { cause: error }));
-    }
+    const { unknown, unqueued } = this.#pipeline.connectionEnded(culprit);
+    for (const request of unknown) this.#fail(request, connectionLoss(request, 'unknown', error));
+    for (const request of unqueued) this.#fail(request, connectionLoss(request, 'not-applied', error));
     if (this.#state.kind === 'connected') this.#become({ kind: 'suspended' }, error);
     this.#planDial(nowMs);
   }

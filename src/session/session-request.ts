@@ -1,3 +1,4 @@
+import { ConnectionLossError } from '../protocol/errors.ts';
 import { type Operation, operations } from '../protocol/operations.ts';
 import type { WatchesAsked, WatchIntent } from './watch-registry.ts';
 
@@ -16,6 +17,8 @@ export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
   stage: 'new' | 'queued' | 'sent' | 'done' = 'new';
   /** True once nobody waits for the answer any more, which still has to be read. */
   abandoned = false;
+  /** Fails rather than wait for another connection, if this one ends before it is sent. */
+  unqueued = false;
   xid = 0;
   sentAtMs = 0;
   attemptCount = 0;
@@ -54,4 +57,13 @@ export class OwnRequest<Q = unknown, R = unknown> extends SessionRequest<Q, R> {
 /** A write is ordered by the leader, a sync answered by it; a plain read or ping any follower answers alone. */
 export function isConfirmedByLeader({ operation }: SessionRequest): boolean {
   return operation.writes || operation === operations.sync;
+}
+
+/** What a request fails with whose connection was lost. */
+export function connectionLoss(
+  { what }: SessionRequest,
+  outcome: ConnectionLossError['outcome'],
+  cause?: Error,
+): ConnectionLossError {
+  return new ConnectionLossError(what, outcome, cause && { cause });
 }

@@ -175,8 +175,17 @@ export class Steps {
       }),
     });
     const controller = step.abort && new AbortController();
+    let abortedAtMs: number | undefined;
+    controller?.signal.addEventListener('abort', () => {
+      abortedAtMs = this.#world.nowMs;
+    });
+    const inTime = () => {
+      if (abortedAtMs === undefined || abortedAtMs === this.#world.nowMs) return;
+      this.#world.fail('L14', `${attempt} was called off at ${abortedAtMs} and went on`);
+    };
     if (step.abort) this.#abortLater(client, holdfast, step.abort, controller!);
     const options: SemaphoreOptions = {
+      ...(!this.#isShared(locks) && { reason: attempt }),
       ...(controller && { signal: controller.signal }),
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(mode === 'lease' && weight > 1 && { permits: weight }),
@@ -193,11 +202,15 @@ export class Steps {
     try {
       if (step.how === 'use') return await this.#use(attempt, lock, options, hold);
       const lease = await this.#acquire(lock, step, options);
-      if (typeof lease === 'string') return this.#gaveUp(attempt, lease);
+      if (typeof lease === 'string') {
+        inTime();
+        return this.#gaveUp(attempt, lease);
+      }
       const held = await hold(lease);
       await this.#release(held, step);
       if (step.act === 'late-fence') await this.#admitLate(client, holdfast, held);
     } catch (error) {
+      if (error === controller?.signal.reason) inTime();
       this.#failed({ attempt, client: client.plan.name, locks, holdfast }, error, controller?.signal);
     }
   }
@@ -227,6 +240,11 @@ export class Steps {
       if (!lost) this.#world.fail('L8', `${attempt}: use rejected: ${describe(error)}`);
     }
     if (!released) this.#released(attempt);
+  }
+
+  /** A node that tasks share is for all of them, whichever asked for it first. */
+  #isShared(locks: readonly string[]): boolean {
+    return this.#world.scenario.locks.some(({ name, sharing }) => sharing && locks.includes(name));
   }
 
   async #acquire(

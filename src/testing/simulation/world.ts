@@ -12,6 +12,7 @@ import { SimulatedFolder } from '../simulated-folder.ts';
 import { SimulatedNetwork, type SimulatedUplink } from '../simulated-network.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulated-server.ts';
 import { Follower, type Leader } from './follower.ts';
+import { GivenUpAttempts } from './given-up.ts';
 import type { PlannedClient, Scenario } from './scenario.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedProcess } from './simulated-process.ts';
@@ -69,6 +70,9 @@ export class World {
   /** Undefined while it is down. */
   server: SimulatedServer | undefined;
   violation: Violation | undefined;
+  readonly #givenUp = new GivenUpAttempts((attempt) =>
+    this.fail('L5', `${attempt} had given up when a node was asked for on its behalf`),
+  );
   /** Told of each transaction, and of what a start found on disk. */
   onTransaction: (transaction: Transaction) => void = () => {};
   onRecovered: (core: ServerCore) => void = () => {};
@@ -150,6 +154,7 @@ export class World {
 
   record(event: HistoryEvent): void {
     this.history.push(event);
+    if (event.kind === 'gave-up') this.#givenUp.add(event.attempt, this.scheduler.stepCount);
     this.story.recorded(event);
   }
 
@@ -232,6 +237,11 @@ export class World {
     };
   }
 
+  #looksAtWrites(): (bytes: Buffer) => void {
+    const look = this.#givenUp.watcher();
+    return (bytes) => look(bytes, this.scheduler.stepCount);
+  }
+
   #settled(zxid: bigint): void {
     for (let next = this.#unsettled[0]; next && next.zxid <= zxid; next = this.#unsettled[0]) {
       this.#unsettled.shift();
@@ -274,7 +284,7 @@ export class World {
       clock: process,
       // Another each time: ids must not come again.
       random: this.random(200 + number + 100 * client.connectionCount++),
-      transport: new ProcessTransport(uplink, process),
+      transport: new ProcessTransport(uplink, process, () => this.#looksAtWrites()),
       app: 'simulation',
       process: { host: plan.process ?? plan.name, pid: number + 1 },
       neighbours,
@@ -297,10 +307,17 @@ function serverHost(number: number): string {
 class ProcessTransport implements Transport {
   readonly #uplink: SimulatedUplink;
   readonly #process: SimulatedProcess;
+  readonly #looksAtWrites: () => (bytes: Buffer) => void;
 
-  constructor(uplink: SimulatedUplink, process: SimulatedProcess) {
+  /** `looksAtWrites` gives who is shown all that is written to one connection. */
+  constructor(
+    uplink: SimulatedUplink,
+    process: SimulatedProcess,
+    looksAtWrites: () => (bytes: Buffer) => void,
+  ) {
     this.#uplink = uplink;
     this.#process = process;
+    this.#looksAtWrites = looksAtWrites;
   }
 
   dial(server: { readonly host: string; readonly port: number }, handlers: LinkHandlers): Link {
@@ -315,8 +332,12 @@ class ProcessTransport implements Transport {
       received: (chunk) => heard(() => handlers.received(chunk)),
       closed: (error) => heard(() => handlers.closed(error)),
     });
+    const look = this.#looksAtWrites();
     return {
-      write: (bytes) => link.write(bytes),
+      write: (bytes) => {
+        look(bytes);
+        link.write(bytes);
+      },
       destroy: () => {
         over = true;
         link.destroy();
