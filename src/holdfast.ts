@@ -32,7 +32,13 @@ export { MultiLock } from './locks/multi-lock.ts';
 export { Mutex } from './locks/mutex.ts';
 export type { MutexOptions } from './locks/mutex-options.ts';
 export type { Owner, OwnerFacts } from './locks/owner.ts';
-export { ReadLock, ReadWriteLock, WriteLock, type WriteOptions } from './locks/read-write-lock.ts';
+export {
+  ReadLock,
+  type ReadLockOptions,
+  ReadWriteLock,
+  WriteLock,
+  type WriteOptions,
+} from './locks/read-write-lock.ts';
 export { Semaphore, type SemaphoreOptions } from './locks/semaphore.ts';
 export { SimpleLock } from './locks/simple-lock.ts';
 export type { TokenState } from './locks/token-floor.ts';

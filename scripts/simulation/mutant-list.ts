@@ -47,6 +47,12 @@ function floors(planted: Mutant): Mutant {
   return { ...planted, plan: { workload: 'mutex', faults: ['raise-tokens', 'reset', 'lag'] } };
 }
 
+/** Mutants that show where waits run out of time while no server can be reached. */
+function givingUp(planted: Mutant): Mutant {
+  const faults = ['refuse', 'reset', 'cut', 'partition'] as const;
+  return { ...planted, plan: { ...planted.plan, often: 'time-out', faults } };
+}
+
 /** Mutants that a test beside the sources finds. */
 function killed(killer: string, planted: Mutant): Mutant {
   return { ...planted, killer };
@@ -220,12 +226,86 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('a create that is given up on the way leaves its node', [
     QUEUE,
-    'if (signal.aborted) entering.then(leaveAll).catch(() => {});',
+    'entering.then(leaveAll).catch(() => {});',
     '',
   ]),
+  givingUp(
+    mutant('an entry that nobody wants any more is made when there is a connection again', [
+      'queue/gathered-writes.ts',
+      'if (!creation.isWaiting) return;',
+      'return;',
+    ]),
+  ),
+  givingUp(
+    mutant('a create whose answer was lost is made again although it was given up', [
+      QUEUE,
+      'signal?.throwIfAborted();\n      const folders',
+      'const folders',
+    ]),
+  ),
+  givingUp(
+    of(
+      'simple',
+      mutant('a simple lock that is given up makes its node when there is a connection again', [
+        SIMPLE,
+        'if (!gate.isOpen) await gate.pass(giveUp);\n      giveUp?.throwIfAborted();',
+        'if (!gate.isOpen) await gate.pass();',
+      ]),
+    ),
+  ),
+  killed(
+    'src/queue/connection-gate.test.ts',
+    mutant('a wait for a connection that is given up is kept until there is one', [
+      'queue/connection-gate.ts',
+      '        takeBack();\n',
+      '',
+    ]),
+  ),
+  mutant('a try does not settle before its place has been left', [
+    CONTEST,
+    'await orAbort(place.leave(), giveUp); // Goes on behind the call.',
+    'await place.leave();',
+  ]),
+  of(
+    'multi-lock',
+    mutant('a try for several locks does not settle before they have been left', [
+      MULTI,
+      'await orAbort(Promise.all(places.map((place) => place.leave())), giveUp);',
+      'await Promise.all(places.map((place) => place.leave()));',
+    ]),
+  ),
+  mutant('a look at entries with the same number goes on when it is given up', [
+    QUEUE,
+    'const asking = { ...(session && { session }), ...(signal && { signal }) };',
+    'const asking = { ...(session && { session }) };',
+  ]),
+  killed(
+    'src/client/connect-options.test.ts',
+    mutant('an option that is given as undefined hides its default', [
+      'base/option-names.ts',
+      'Object.entries(options).filter(([, value]) => value !== undefined)',
+      'Object.entries(options)',
+    ]),
+  ),
+  killed(
+    'src/locks/give-up.test.ts',
+    mutant('an upgrade goes on waiting when the lease that it stands on is lost', [
+      'locks/give-up.ts',
+      'this.#stopListening = onLost((error) => this.#controller.abort(error));',
+      'this.#stopListening = onLost(() => {});',
+    ]),
+  ),
+  killed(
+    'src/locks/task-queue.test.ts',
+    mutant('a task waits for a signal that has fired before', [
+      'locks/task-queue.ts',
+      'if (signal?.aborted) return reject(signal.reason);',
+      '',
+    ]),
+  ),
   mutant('a try that was overtaken leaves its node (kazoo 732)', [
     CONTEST,
-    '  await place.leave();\n  return undefined;',
+    '  await orAbort(place.leave(), giveUp); // Goes on behind the call.\n  return undefined;',
     '  return undefined;',
   ]),
   mutant('a release is tried once only (CURATOR-486, CURATOR-678)', [
@@ -515,8 +595,8 @@ export const mutants: readonly Mutant[] = [
       ],
       [
         CONTEST,
-        'view = await orAbort(place.view(), giveUp);',
-        'if (place.evicted) throw evictedFrom(lockName);\n    view = await orAbort(place.view(), giveUp);',
+        'view = await place.view(giveUp);',
+        'if (place.evicted) throw evictedFrom(lockName);\n    view = await place.view(giveUp);',
       ],
     ),
   ),
@@ -535,7 +615,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a release is not repeated while the disk is full', [
     WRITES,
-    "if (!isServerError(error, 'not-read-only') && !(error instanceof QueueFullError)) throw error;\n    }\n    await",
+    'if (!isRefusedForNow(error)) throw error;\n    }\n    await',
     'throw error;\n    }\n    await',
   ]),
   of(
@@ -564,8 +644,8 @@ export const mutants: readonly Mutant[] = [
     'simple',
     mutant('a simple lock gives up when its folder is not made at once', [
       SIMPLE,
-      "await untilAnswered(() => zk.ensurePath(root, { mode: 'container', session, ...acl }));",
-      "await zk.ensurePath(root, { mode: 'container', session, ...acl });",
+      '      if (!isInterrupted(error)) throw error;\n    }\n  }\n\n  /**\n   * Whether a creation',
+      '      throw error;\n    }\n  }\n\n  /**\n   * Whether a creation',
     ]),
   ),
   killed(
@@ -637,11 +717,7 @@ export const mutants: readonly Mutant[] = [
     mutant(
       'a writer that has lost its lock goes on as a reader',
       [READ_WRITE, 'writer.assertNotLost();', ';'],
-      [
-        PLACE,
-        'await zk.multi([ops.check(`${queue.path}/${other.name}`), ops.create(path, data, options)], {',
-        'await zk.multi([ops.create(path, data, options)], {',
-      ],
+      ['queue/entry-beside.ts', 'ops.check(`${folder}/${other}`),', ''],
     ),
   ),
   rare(

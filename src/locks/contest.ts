@@ -75,7 +75,7 @@ export async function contendIfFree(contest: Contest): Promise<Grant | undefined
     void place.leave().catch(() => {});
     throw error;
   }
-  await place.leave();
+  await orAbort(place.leave(), giveUp); // Goes on behind the call.
   return undefined;
 }
 

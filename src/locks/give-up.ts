@@ -33,6 +33,33 @@ export class GiveUp {
   }
 }
 
+/** The reasons to stop waiting, or that what the wait stands on is lost: one signal, whose `reason` says which. */
+export class GiveUpOrLoss {
+  readonly #controller = new AbortController();
+  readonly #giveUp: AbortSignal | undefined;
+  readonly #stopListening: () => void;
+
+  /** `onLost` tells of a loss, and gives the function that takes that back. */
+  constructor(giveUp: AbortSignal | undefined, onLost: (listener: (error: Error) => void) => () => void) {
+    this.#giveUp = giveUp;
+    this.#stopListening = onLost((error) => this.#controller.abort(error));
+    if (giveUp?.aborted) this.#onAbort();
+    giveUp?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly #onAbort = () => this.#controller.abort(this.#giveUp!.reason);
+
+  /** Nobody waits any more: takes the listeners back. */
+  end(): void {
+    this.#stopListening();
+    this.#giveUp?.removeEventListener('abort', this.#onAbort);
+  }
+}
+
 /** A signal of its own: that of the caller, or the end of the time. */
 class Bound {
   readonly #clock: Clock;

@@ -74,7 +74,7 @@ export class MultiLock extends Lock {
       for (const place of places) void place.leave().catch(() => {});
       throw error;
     }
-    await Promise.all(places.map((place) => place.leave()));
+    await orAbort(Promise.all(places.map((place) => place.leave())), giveUp); // Goes on behind the call.
     return undefined;
   }
 

@@ -1,14 +1,15 @@
 import { Deadline } from '../base/clock.ts';
-import { type CallOptions, callOptionNames, checkBounds, checkCallOptions } from '../client/call-options.ts';
+import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { isServerError, RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
 import type { Place } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
+import { GiveUpOrLoss } from './give-up.ts';
 import { type Grant, PlaceGrant } from './grant.ts';
 import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { LockLostError } from './lock-errors.ts';
-import type { Holding, LockLease } from './lock-lease.ts';
+import type { LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { reading, writing } from './turn.ts';
 import { UpgradableLock } from './upgradable-lock.ts';
@@ -99,8 +100,9 @@ export class WriteLock extends QueueLock<WriteOptions> {
   protected override async contend(options: WriteOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
     const { upgrading } = options;
     if (!upgrading) return super.contend(options, giveUp);
-    const contest = this.contest(options, giveUp);
-    return this.#on(upgrading, (standing) => contendForUpgrade(contest, standing));
+    return this.#on(upgrading, giveUp, (standing, orLoss) =>
+      contendForUpgrade(this.contest(options, orLoss), standing),
+    );
   }
 
   protected override async tryContend(
@@ -109,8 +111,9 @@ export class WriteLock extends QueueLock<WriteOptions> {
   ): Promise<Grant | undefined> {
     const { upgrading } = options;
     if (!upgrading) return super.tryContend(options, giveUp);
-    const contest = this.contest(options, giveUp);
-    return this.#on(upgrading, (standing) => upgradeIfFree(contest, standing));
+    return this.#on(upgrading, giveUp, (standing, orLoss) =>
+      upgradeIfFree(this.contest(options, orLoss), standing),
+    );
   }
 
   /** Inside `use` of the upgradable side a writer upgrades: behind it, it would wait for itself. */
@@ -120,19 +123,30 @@ export class WriteLock extends QueueLock<WriteOptions> {
     return super.enteredWith(leaseOf) ?? leaseOf(this.#upgradable);
   }
 
-  /** Contends with the upgradable place entered once more, so that it stays for as long as the upgrade does. */
+  /**
+   * Contends with the upgradable place entered once more, so that it stays for as long as the upgrade does. Its loss ends
+   * the wait: the door that the upgrade has shut would keep out everybody else.
+   */
   async #on<G extends Grant | undefined>(
     upgradable: LockLease,
-    contend: (standing: LockLease) => Promise<G>,
+    giveUp: AbortSignal | undefined,
+    contend: (standing: LockLease, orLoss: AbortSignal) => Promise<G>,
   ): Promise<G> {
     const standing = await this.#upgradable.acquire({ within: upgradable });
+    const orLoss = new GiveUpOrLoss(giveUp, (listener) => standing.holding.onLost(listener));
     let grant: G | undefined;
     try {
-      grant = await contend(standing);
+      grant = await contend(standing, orLoss.signal);
       return (grant && grantOfUpgrade(grant, standing)) as G;
     } finally {
-      if (!grant) await standing.release();
+      orLoss.end();
+      // Goes on behind the call: it is the last lease if the caller has released its own meanwhile.
+      if (!grant) void standing.release().catch((error) => this.#couldNotLeave(error));
     }
+  }
+
+  #couldNotLeave(error: unknown): void {
+    this.context.log('warn', 'an upgradable lock could not be left', { lock: this.name, error });
   }
 
   #asUpgrade({ within, ...options }: WriteOptions): WriteOptions {
@@ -143,8 +157,14 @@ export class WriteLock extends QueueLock<WriteOptions> {
   }
 }
 
+/** How to acquire for reading. */
+export interface ReadLockOptions extends AcquireOptions {
+  /** @internal */
+  readonly besides?: LockLease;
+}
+
 /** The reading side of a `ReadWriteLock`. `within` takes leases of the other sides too. */
-export class ReadLock extends QueueLock {
+export class ReadLock extends QueueLock<ReadLockOptions> {
   readonly #others: readonly Lock<never>[];
 
   /** @internal */
@@ -156,15 +176,41 @@ export class ReadLock extends QueueLock {
     this.#others = others;
   }
 
-  override async acquire(options: AcquireOptions = {}): Promise<LockLease> {
-    const { within } = options;
-    if (!within || !this.#others.some((lock) => lock.isHeldAs(within))) return super.acquire(options);
-    checkBounds(options);
+  override async acquire(options: ReadLockOptions = {}): Promise<LockLease> {
+    return this.#sharedWith(options.within) ?? super.acquire(this.#asBeside(options));
+  }
+
+  override async tryAcquire(options: ReadLockOptions = {}): Promise<LockLease | null> {
+    return this.#sharedWith(options.within) ?? super.tryAcquire(this.#asBeside(options));
+  }
+
+  protected override contend(options: ReadLockOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
+    const { besides } = options;
+    return besides ? this.#besideOf(besides, options, giveUp) : super.contend(options, giveUp);
+  }
+
+  protected override tryContend(
+    options: ReadLockOptions,
+    giveUp: AbortSignal | undefined,
+  ): Promise<Grant | undefined> {
+    const { besides } = options;
+    return besides ? this.#besideOf(besides, options, giveUp) : super.tryContend(options, giveUp);
+  }
+
+  /** Where nobody can stand beside the given lease, it stays until its readers are done. */
+  #sharedWith(within: LockLease | undefined): LockLease | undefined {
+    if (!within || !this.#isOfOthers(within)) return undefined;
     within.assertHeld();
-    const { beside } = within.holding.grant;
-    // Where nobody can stand beside it, it stays until its readers are done.
-    if (!beside) return this.makeLease(within.holding);
-    return this.leaseOf(await this.#besideWithin(within.holding, beside, options), 0);
+    return within.holding.grant.beside ? undefined : this.makeLease(within.holding);
+  }
+
+  #asBeside({ within, ...options }: ReadLockOptions): ReadLockOptions {
+    if (!within) return options;
+    return this.#isOfOthers(within) ? { ...options, besides: within } : { ...options, within };
+  }
+
+  #isOfOthers(lease: LockLease): boolean {
+    return this.#others.some((lock) => lock.isHeldAs(lease));
   }
 
   /** Inside `use` of the other sides a reader goes beside: behind a writer, it would wait for itself. */
@@ -174,40 +220,17 @@ export class ReadLock extends QueueLock {
     return super.enteredWith(leaseOf) ?? this.#others.map(leaseOf).find(Boolean);
   }
 
-  /** As `#besideOf`, within the bounds of the call. A reader that comes after them leaves again. */
-  async #besideWithin(
-    writer: Holding,
-    beside: NonNullable<Grant['beside']>,
-    options: AcquireOptions,
-  ): Promise<Grant> {
-    let making: Promise<Grant> | undefined;
-    try {
-      return await this.context.zk.bounded(`read beside the writer of ${this.name}`, options, (signal) => {
-        making = this.#besideOf(writer, beside, { ...options, signal });
-        return making;
-      });
-    } catch (error) {
-      making
-        ?.then((grant) => {
-          grant.hold.release();
-          return grant.leave({ baton: false });
-        })
-        .catch(() => {});
-      throw error;
-    }
-  }
-
   /** A reader at the other's own spot: nobody can come in between, and none of those ahead of it is left. */
   async #besideOf(
-    writer: Holding,
-    beside: NonNullable<Grant['beside']>,
-    options: AcquireOptions,
+    { holding: writer }: LockLease,
+    options: ReadLockOptions,
+    giveUp: AbortSignal | undefined,
   ): Promise<Grant> {
     let place: Place | undefined;
     try {
-      place = await beside('read', this.describe(options));
+      place = await writer.grant.beside!('read', this.describe(options), giveUp);
       if (!place) throw new LockLostError(this.name, 'its node is gone');
-      const hold = await holdOf(place, options.signal);
+      const hold = await holdOf(place, giveUp);
       try {
         writer.assertNotLost(); // Whoever was told that it is lost goes on as nobody.
       } catch (error) {

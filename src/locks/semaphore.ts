@@ -1,3 +1,4 @@
+import { orAbort } from '../base/abort.ts';
 import { SessionLostError } from '../protocol/errors.ts';
 import type { Joined, QueueView } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
@@ -100,7 +101,8 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     try {
       const joined = await this.#leases.join(this.#joining(turn, options, giveUp));
       if (this.#fits(joined, joined.view)) return await this.#granted(joined, giveUp, async () => {});
-      await Promise.all([joined.place, ...joined.others].map((place) => place.leave()));
+      const leaving = Promise.all([joined.place, ...joined.others].map((place) => place.leave()));
+      await orAbort(leaving, giveUp); // Goes on behind the call.
       return undefined;
     } finally {
       turn.hold.release();

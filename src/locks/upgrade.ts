@@ -1,3 +1,4 @@
+import { orAbort } from '../base/abort.ts';
 import type { Place, QueueEntry, QueueView } from '../queue/lock-queue.ts';
 import { awaitTurn, type Contest, checkView } from './contest.ts';
 import type { Grant } from './grant.ts';
@@ -30,7 +31,7 @@ export async function upgradeIfFree(contest: Contest, lease: LockLease): Promise
   if (before.entries.some(({ role, name }) => role === 'read' && isAhead(before, name))) return undefined;
   const { place, view } = await shutDoor(contest, self);
   if (decideTurn(place.entry, view.entries, upgrading).kind === 'wait') {
-    await place.leave();
+    await orAbort(place.leave(), contest.giveUp); // Goes on behind the call.
     return undefined;
   }
   return settled(place, lease, () => awaitTurn({ ...contest, rule: upgrading }, place, view));
@@ -75,7 +76,8 @@ async function shutDoor(
     const { place, view } = await queue.join({ role: 'upgraded', data, ...(giveUp && { signal: giveUp }) });
     const between = firstWriter(view, self, lockName);
     if (!between) return { place, view };
-    await place.leave(); // A writer came first, and with it nobody can be before us who holds.
+    // A writer came first, and with it nobody can be before us who holds. Goes on behind a call that is given up.
+    await orAbort(place.leave(), giveUp);
   }
 }
 

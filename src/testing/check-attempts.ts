@@ -4,7 +4,7 @@ import type { CheckOptions, Property, Violation } from './violation.ts';
 
 /**
  * What each attempt must keep to by itself: nothing dead is handed out (L3b), nothing lost comes back (L3c), nothing is
- * granted after its deadline and everything settles (L14), in time once all is well (L4), re-entry shares the token (L8),
+ * granted after its deadline, what gives up does so by then, and everything settles (L14), in time once all is well (L4), re-entry shares the token (L8),
  * one node for each call (L11) and of the session that holds (L11b), all nodes of a multi-lock in one transaction (L13).
  */
 export function checkAttempts(facts: RunFacts, options: CheckOptions): Violation[] {
@@ -21,6 +21,7 @@ export function checkAttempts(facts: RunFacts, options: CheckOptions): Violation
       });
     };
     checkGrant(attempt, options, broken);
+    checkGaveUp(attempt, options, broken);
     checkNodes(attempt, broken);
     if (facts.healedAtMs !== undefined) checkSettled(attempt, facts.healedAtMs, options, broken);
   }
@@ -50,6 +51,18 @@ function checkGrant(attempt: Attempt, { latenessMs }: CheckOptions, broken: Brok
   }
   if (root !== attempt && root.granted?.token !== token) {
     broken('L8', atMs, `was entered within ${who(root)}, and has another token`);
+  }
+}
+
+/** Times in the shared clock are quotients of those on the client's. */
+const ROUNDING_MS = 0.01;
+
+function checkGaveUp({ asked, gaveUp, client }: Attempt, { latenessMs }: CheckOptions, broken: Broken): void {
+  const { deadlineAtMs } = asked;
+  if (!gaveUp || deadlineAtMs === undefined || client.ended) return;
+  const lateMs = gaveUp.atMs - deadlineAtMs - latenessMs;
+  if (lateMs > ROUNDING_MS && !stalledWithin(client, asked.atMs, gaveUp.atMs)) {
+    broken('L14', gaveUp.atMs, `gave up ${(lateMs + latenessMs).toFixed(3)} ms after its deadline`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect } from 'vitest';
-import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Holdfast, LockLease } from '../../src/holdfast.ts';
+import { DeadlineClock, TIMEOUT_MS } from '../support/deadline-clock.ts';
 import { type LockBackend, type LockWorkspace, onEveryLockBackend } from '../support/lock-backends.ts';
 import { SteppingTransport } from '../support/stepping-transport.ts';
 import { until } from '../support/until.ts';
@@ -57,43 +57,12 @@ const recipes: Readonly<Record<string, Recipe>> = {
   },
 };
 
-/** Far from every other time in a client, so that its timer is known, and fires only when it is told to. */
-const TIMEOUT_MS = 1_234_567;
 const FULL = process.env['HOLDFAST_EVERY_REACTION'] !== undefined;
 /**
  * After how many promise reactions to a step the wait is given up, too: no step sets off more than these one after
  * another. HOLDFAST_EVERY_REACTION=1 for all of them.
  */
 const REACTIONS = FULL ? Array.from({ length: 25 }, (_, count) => count) : [0, 2, 5, 10];
-
-/** Time that runs as it should, but for deadlines of waits, which come on demand; no hold is long. */
-class DeadlineClock implements Clock {
-  readonly #deadlines = new Set<() => void>();
-  readonly nowMs = systemClock.nowMs;
-  readonly wallMs = systemClock.wallMs;
-  readonly endOfTick = systemClock.endOfTick;
-  readonly afterTick = systemClock.afterTick;
-  readonly afterInput = systemClock.afterInput;
-
-  at(atMs: number, run: () => void): () => void {
-    const delayMs = atMs - systemClock.nowMs();
-    if (delayMs > 50 && delayMs < 200) return () => {};
-    if (Math.abs(delayMs - TIMEOUT_MS) > 60_000) return systemClock.at(atMs, run);
-    this.#deadlines.add(run);
-    return () => void this.#deadlines.delete(run);
-  }
-
-  get deadlineCount(): number {
-    return this.#deadlines.size;
-  }
-
-  /** All of them have passed. */
-  pass(): void {
-    const due = [...this.#deadlines];
-    this.#deadlines.clear();
-    for (const run of due) run();
-  }
-}
 
 /** How a wait is given up. */
 type Way = 'abort' | 'timeout';

@@ -200,6 +200,28 @@ describe('an upgradable reader', () => {
     await workspace.untilEntries('rw', 0);
   });
 
+  onEveryLockBackend('ends the wait for its upgrade with the loss of its own place', async (workspace) => {
+    const [one, two] = await workspace.holdfasts(2);
+    const reader = await two!.readWriteLock('rw').read.acquire();
+    const upgradable = await one!.readWriteLock('rw').upgradable.acquire();
+    const [, own] = await workspace.entries('rw');
+    await workspace.untilWatched('rw');
+    const upgrading = upgradable.upgrade();
+    await workspace.untilEntries('rw', 3);
+    const late = two!.readWriteLock('rw').read.acquire();
+    const trying = expect(upgrading).rejects.toMatchObject({ code: 'ZK_LOCK_LOST' });
+    await until('a watch on its place', async () =>
+      (await workspace.watchedPaths()).some((path) => path.endsWith(own!)),
+    );
+    await workspace.admin.delete(`/locks/rw/${own}`);
+    await trying;
+    // The door is open, though the other reader has not gone.
+    await (await late).release();
+    reader.assertHeld();
+    await reader.release();
+    await expect(upgradable.upgrade()).rejects.toMatchObject({ code: 'ZK_LOCK_LOST' });
+  });
+
   // L7: everybody at once, and nobody waits for ever
   onEveryLockBackend('excludes and progresses among many of all kinds', async (workspace) => {
     const clients = await workspace.holdfasts(4);

@@ -12,11 +12,31 @@ export class SteppingTransport implements Transport {
   #stepCount = 0;
   #unanswered = 0;
   #onStep: ((step: number) => void) | undefined;
+  #isSilent = false;
+  /** What was written, and came in, while it was silent. */
+  #held: (() => void)[] = [];
 
   /** Counts from 0 again; `onStep` is called right after each step, before what follows from it. */
   watch(onStep: (step: number) => void): void {
     this.#stepCount = 0;
     this.#onStep = onStep;
+  }
+
+  /** From now on nothing goes out and nothing comes in, though the connection stays. */
+  silence(): void {
+    this.#isSilent = true;
+  }
+
+  /** What was held back goes on, in order. */
+  speak(): void {
+    this.#isSilent = false;
+    const held = this.#held;
+    this.#held = [];
+    for (const run of held) run();
+  }
+
+  get isSilent(): boolean {
+    return this.#isSilent;
   }
 
   /** Whether every request has its answer: the next step can only be a new request or an event. */
@@ -33,6 +53,7 @@ export class SteppingTransport implements Transport {
     let ended = false;
     // One at a time, so that what a frame sets off is over before the next one is seen.
     const next = () => {
+      if (this.#isSilent) return void this.#held.push(next);
       if (!ended) waiting[0]!();
       waiting.shift();
       if (waiting.length > 0) setImmediate(next);
@@ -59,16 +80,21 @@ export class SteppingTransport implements Transport {
       },
       closed: (error) => inTurn(() => handlers.closed(error)),
     });
+    const write = (bytes: Buffer) => {
+      if (this.#isSilent) {
+        const copy = Buffer.from(bytes);
+        return void this.#held.push(() => write(copy));
+      }
+      // A four-letter word is asked on a connection of its own, and has no frames.
+      asksWord ||= !greeted && bytes.byteLength === 4;
+      if (asksWord) return link.write(bytes);
+      const frames = outgoing.push(Buffer.from(bytes));
+      this.#unanswered += frames.filter((frame) => greeted && frame.readInt32BE(0) > 0).length;
+      link.write(bytes);
+      this.#step();
+    };
     return {
-      write: (bytes) => {
-        // A four-letter word is asked on a connection of its own, and has no frames.
-        asksWord ||= !greeted && bytes.byteLength === 4;
-        if (asksWord) return link.write(bytes);
-        const frames = outgoing.push(Buffer.from(bytes));
-        this.#unanswered += frames.filter((frame) => greeted && frame.readInt32BE(0) > 0).length;
-        link.write(bytes);
-        this.#step();
-      },
+      write,
       destroy: () => {
         ended = true;
         link.destroy();
