@@ -13,6 +13,7 @@ const enough: HistoryCounts = {
   writesRefused: 1,
   staleApplied: 1,
   losses: 1,
+  registerReads: 1_000,
 };
 const good: NemesisResult = {
   verdict: { ...empty, counts: enough },
@@ -52,6 +53,11 @@ describe('a run of the nemesis', () => {
     ['one lock was never granted', withCounts({ grantsByLock: { a: 5, s: 0 } }), /grants of s/],
     ['no stale write came to the fence', withCounts({ writesRefused: 0 }), /the fence refused/],
     ['nobody wrote too late where there is no fence', withCounts({ staleApplied: 0 }), /no fence/],
+    [
+      'holders hardly read anything',
+      withCounts({ registerReads: 999 }),
+      /^reads of what a lock protects: 999/,
+    ],
     ['nobody lost anything', withCounts({ losses: 0 }), /losses/],
     ['the lock that is wrong was not found out', { ...good, control: empty }, /control lock/],
   ])('is not good if %s', (_name, result, fault) => {

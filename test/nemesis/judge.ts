@@ -3,6 +3,7 @@ import type { NemesisResult } from './run-nemesis.ts';
 /** What must at least have happened in a minute for a run to say anything. */
 const FAULTS_PER_MINUTE = 6;
 const GRANTS_PER_MINUTE = 330;
+const READS_PER_MINUTE = 100;
 /** How many of those who stopped a lock's holder, at least once. */
 const STALE_MIN = 1;
 
@@ -32,6 +33,7 @@ export function judge(
   for (const [lock, grants] of Object.entries(counts.grantsByLock)) atLeast(`grants of ${lock}`, grants, 1);
   atLeast('stale writes that the fence refused', counts.writesRefused, STALE_MIN);
   atLeast('stale writes where there is no fence', counts.staleApplied, STALE_MIN);
+  atLeast('reads of what a lock protects', counts.registerReads, READS_PER_MINUTE * Math.floor(minutes));
   atLeast('losses that were told', counts.losses, 1);
   const found = control.violations.filter(({ property }) => property === 'L1').length;
   atLeast('overlaps of the control lock, which is wrong', found, 1);

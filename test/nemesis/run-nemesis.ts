@@ -16,6 +16,7 @@ import { killChild, startChild } from './child-process.ts';
 import { beginFault, type Victims } from './faults.ts';
 import { faultPlan, type PlannedFault } from './plan.ts';
 import { nowMs, Recorder } from './recorder.ts';
+import { REGISTER_FOLDER } from './registers.ts';
 import { CHROOT, CONTROL_LOCK, LOCKS } from './scene.ts';
 import { Worker } from './worker.ts';
 
@@ -245,6 +246,8 @@ class AsyncDisposableStackOf implements AsyncDisposable {
 async function makeScene(ensemble: ZooKeeperEnsemble): Promise<ZooKeeper> {
   await using maker = await connect(ensemble.connectString);
   await maker.create(CHROOT, '');
+  await maker.create(`${CHROOT}${REGISTER_FOLDER}`, '');
+  for (const lock of Object.keys(LOCKS)) await maker.create(`${CHROOT}${REGISTER_FOLDER}/${lock}`, '');
   return connect(`${ensemble.connectString}${CHROOT}`);
 }
 

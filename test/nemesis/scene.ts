@@ -52,6 +52,12 @@ export const LOCKS: Readonly<Record<string, { readonly recipe: LockRecipe; reado
   o3: { recipe: 'mutex' },
   o4: { recipe: 'mutex' },
   o5: { recipe: 'mutex' },
+  // One for each worker, between whose connections it goes back and forth, in memory.
+  p1: { recipe: 'mutex' },
+  p2: { recipe: 'mutex' },
+  p3: { recipe: 'read-write' },
+  p4: { recipe: 'election' },
+  p5: { recipe: 'mutex' },
 };
 
 /** The lock whose holders are stopped on purpose: what they write when they wake must be refused. */
@@ -126,6 +132,20 @@ export function ownWishes(slot: number): readonly Wish[] {
   return wishes.flatMap((wish, index) =>
     index === mine ? Array<Wish>((own.length - 1) * OWN_ROUNDS).fill(wish) : [wish],
   );
+}
+
+/** What the worker of a slot wants of the lock that its own connections share. */
+export function sharedWishes(slot: number): readonly Wish[] {
+  const name = `p${slot}`;
+  const wish = { ...mutex(name), holdMsMax: 2 };
+  switch (LOCKS[name]?.recipe) {
+    case 'read-write':
+      return [{ ...wish, mode: 'write', lock: (holdfast) => holdfast.readWriteLock(name).write }];
+    case 'election':
+      return [{ ...wish, mode: 'leader', lock: (holdfast) => holdfast.election(name) }];
+    default:
+      return [wish];
+  }
 }
 
 /** What workers want, as often as it stands here. */

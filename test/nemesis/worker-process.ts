@@ -1,9 +1,17 @@
 // One of the programs that share the locks: some sessions, some tasks in each. It may be stopped or killed at any time.
 import { connect } from '../../src/holdfast.ts';
+import { Neighbours } from '../../src/queue/neighbours.ts';
 import { seededRandom } from '../../src/testing.ts';
 import { nowMs, Recorder } from './recorder.ts';
 import { ResourceClient } from './resource-client.ts';
-import { LONG_WISHES, ownWishes, type WorkerCommand, type WorkerOrders, type WorkerReport } from './scene.ts';
+import {
+  LONG_WISHES,
+  ownWishes,
+  sharedWishes,
+  type WorkerCommand,
+  type WorkerOrders,
+  type WorkerReport,
+} from './scene.ts';
 import { type Workplace, workOn, workOnControl } from './workload.ts';
 
 const TASKS_PER_SESSION = 2;
@@ -33,7 +41,11 @@ setInterval(() => {
   tickedAtMs = atMs;
 }, TICK_MS);
 
-const connecting = orders.sessions.map((servers) => connect({ servers, sessionTimeoutMs, app: client }));
+// They reach the same servers by different proxies: that it is one ensemble cannot be seen from their addresses.
+const neighbours = new Neighbours();
+const connecting = orders.sessions.map((servers) =>
+  connect({ servers, sessionTimeoutMs, app: client, neighbours }),
+);
 const holdfasts = await Promise.all(connecting);
 const resource = new ResourceClient(orders.resourcePort);
 const drain = new AbortController();
@@ -60,6 +72,7 @@ const place: Workplace = {
 const apart: Workplace = { ...place, granted: () => {} };
 const tasks = holdfasts.flatMap((holdfast, index) => [
   ...(index === 0 ? [workOn(holdfast, apart, ownWishes(orders.slot), OWN_PAUSE_MS_MAX)] : []),
+  workOn(holdfast, apart, sharedWishes(orders.slot), OWN_PAUSE_MS_MAX),
   ...Array.from({ length: TASKS_PER_SESSION }, () => workOn(holdfast, place)),
   workOn(holdfast, place, LONG_WISHES),
   workOnControl(holdfast, place),

@@ -11,6 +11,7 @@ import {
 import type { GaveUp, Random } from '../../src/testing.ts';
 import { ControlLock } from './control-lock.ts';
 import { nowMs, type Recorder } from './recorder.ts';
+import { useRegisters } from './registers.ts';
 import type { ResourceClient } from './resource-client.ts';
 import { CONTROL_LOCK, STRUCK_LOCK, WISHES, type Wish } from './scene.ts';
 
@@ -196,6 +197,7 @@ class Task {
   /** Said to hold until just before its last write: who is stopped till then has one left to make when it wakes. */
   async #write(wish: Wish, attempt: string, lease: LockLease): Promise<void> {
     const { random, resource } = this.#place;
+    await useRegisters(this.#holdfast, this.#place.recorder, { wish, attempt, lease });
     const struck = wish.locks.includes(STRUCK_LOCK);
     if (struck) this.#place.holding(STRUCK_LOCK, true);
     const writes = 1 + (random.u32() % WRITES_MAX);
