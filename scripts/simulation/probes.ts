@@ -86,7 +86,7 @@ export const probes: readonly Probe[] = [
     'locks/lock-lease.ts',
     'if (error.index < checks.length‹ && @@›) {',
   ),
-  probe('acquire: granted too late', 'locks/lock.ts', 'if (giveUp.isDue‹ && @@›) throw this.#timedOut('),
+  probe('acquire: granted too late', 'locks/lock.ts', 'if (giveUp.isDue‹ && @@›) throw timedOut('),
   probe(
     'acquire: no server in time',
     'locks/lock.ts',

@@ -10,6 +10,7 @@ import type {
   QueueView,
 } from '../queue/lock-queue.ts';
 import { type Grant, PlaceGrant } from './grant.ts';
+import { lockTextOf } from './inspection.ts';
 import { holdBack, type LockDelay } from './lock-delay.ts';
 import { ContenderEvictedError, ForeignNodeError, WrongKindError } from './lock-errors.ts';
 import { decideTurn, isFree, type Turn, type TurnRule } from './turn.ts';
@@ -180,7 +181,7 @@ export function checkView(view: QueueView, { lockName, rule }: Pick<Contest, 'lo
   }
   const other = view.entries.find(({ role }) => !rule.roles.includes(role));
   if (other)
-    throw new WrongKindError(lockName, `there is a lock of another kind under this name (${other.name})`);
+    throw new WrongKindError(lockName, `there is ${lockTextOf(other.role)} under this name (${other.name})`);
 }
 
 function countRoundTrip({ trace }: Contest): void {

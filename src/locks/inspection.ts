@@ -71,6 +71,12 @@ const KINDS: Readonly<Record<EntryRole, LockKind>> = {
   lease: 'semaphore',
 };
 
+/** The kind of lock that an entry of this role is of, with its article: for people. */
+export function lockTextOf(role: EntryRole): string {
+  const kind = KINDS[role];
+  return kind === 'election' ? 'an election' : kind === 'read-write' ? 'a read-write lock' : `a ${kind}`;
+}
+
 /** What a look at locks is given up by. */
 export interface LookBounds {
   readonly signal: AbortSignal;

@@ -14,14 +14,28 @@ export abstract class LockError extends ZkError {
   }
 }
 
+/** What a contender saw when it last looked at the queue. */
+export interface WaitLook {
+  ahead?: number;
+  behind?: string;
+}
+
 /** The time for waiting ran out while others held it. The queue was left; nothing stays behind. */
 export class LockTimeoutError extends LockError {
   static override readonly brand: string = 'LockTimeoutError';
   readonly code = 'ZK_LOCK_TIMEOUT';
   readonly outcome = 'not-applied';
 
-  constructor(lockName: string, timeoutMs: number) {
-    super(lockName, `not granted within ${timeoutMs} ms`);
+  /** How many were ahead in the queue when it was last looked at; undefined if it had not been looked at yet. */
+  declare readonly ahead?: number;
+  /** The id of the nearest of them that was in the way, as `inspect` shows it. */
+  declare readonly behind?: string;
+
+  constructor(lockName: string, timeoutMs: number, { ahead, behind }: WaitLook = {}) {
+    const seen = ahead === undefined ? '' : `: ${ahead} ahead when last looked at, waited for ${behind}`;
+    super(lockName, `not granted within ${timeoutMs} ms${seen}`);
+    if (ahead !== undefined) this.ahead = ahead;
+    if (behind !== undefined) this.behind = behind;
   }
 }
 

@@ -88,3 +88,16 @@ describe('a grant whose node is removed in the moment it is handed on', () => {
     expect(lock.left).toEqual([1n]);
   });
 });
+
+describe('a wait that timed out', () => {
+  test('says what was seen of the queue when it was last looked at', () => {
+    const seen = new LockTimeoutError('m', 1_000, { ahead: 3, behind: '_c_1-lock-0000000007' });
+    expect(seen.message).toBe(
+      'lock m: not granted within 1000 ms: 3 ahead when last looked at, waited for _c_1-lock-0000000007',
+    );
+    expect(seen).toMatchObject({ ahead: 3, behind: '_c_1-lock-0000000007' });
+    const unseen = new LockTimeoutError('m', 1_000);
+    expect(unseen.message).toBe('lock m: not granted within 1000 ms');
+    expect('ahead' in unseen).toBe(false);
+  });
+});

@@ -18,6 +18,7 @@ import {
   LockLostError,
   LockTimeoutError,
   LockUnreachableError,
+  type WaitLook,
   WrongKindError,
 } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
@@ -33,6 +34,8 @@ export interface AcquireOptions extends WaitOptions {
   readonly reason?: string;
   /** @internal */
   readonly trace?: AcquireMessage;
+  /** What is seen of the queue, for the error of a wait that ends. @internal */
+  readonly look?: WaitLook;
 }
 
 /** What `attempt` answers: it does not throw for what is to be expected. */
@@ -94,9 +97,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
       this.#checkOptions(options);
       if (options.within) return Promise.resolve(this.#reenter(options.within));
       if (options.timeoutMs === 0) return this.#acquireNow(options);
-      const waiting: Contending = (trace, giveUp) =>
-        this.contend(trace ? { ...options, trace } : options, giveUp);
-      return this.#run(options, WAITING, waiting) as Promise<LockLease>;
+      const wish = options.timeoutMs === undefined ? options : { ...options, look: {} };
+      const waiting: Contending = (trace, giveUp) => this.contend(trace ? { ...wish, trace } : wish, giveUp);
+      return this.#run(wish, WAITING, waiting) as Promise<LockLease>;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -183,10 +186,11 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   }
 
   /** Tells listeners of one wait: once that it is one, and each time where it stands. @internal */
-  protected tellOfWaiting({ trace }: Options): (turn: Extract<Turn, { kind: 'wait' }>) => void {
+  protected tellOfWaiting({ trace, look }: Options): (turn: Extract<Turn, { kind: 'wait' }>) => void {
     let waiting = false;
     return ({ ahead, for: { name } }) => {
       traceWait(trace, ahead);
+      if (look) Object.assign(look, { ahead, behind: name });
       if (!waiting) this.events.emit('waiting', { ahead, behind: name });
       waiting = true;
       this.events.emit('position', { ahead });
@@ -259,7 +263,8 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     contend: Contending,
   ): Promise<LockLease | undefined> {
     const { clock } = this.context;
-    const giveUp = new GiveUp(clock, options, this.#timedOut);
+    const timedOut = (timeoutMs: number) => this.#timedOut(timeoutMs, options.look);
+    const giveUp = new GiveUp(clock, options, timedOut);
     try {
       for (;;) {
         const contested = await contend(trace, giveUp.signal);
@@ -273,7 +278,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
           grant.hold.release();
           void grant.leave({ baton: false }).catch(() => {});
         }
-        if (giveUp.isDue) throw this.#timedOut(options.timeoutMs!);
+        if (giveUp.isDue) throw timedOut(options.timeoutMs!);
         // Granted, and lost to a stall before anyone was told: as with a session that is lost while waiting, once more.
       }
     } catch (error) {
@@ -294,14 +299,14 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     }
   }
 
-  readonly #timedOut = (timeoutMs: number): Error => {
+  #timedOut(timeoutMs: number, look: WaitLook | undefined): Error {
     const { zk } = this.context;
     const { state, readOnly } = zk.session;
-    if (state === 'connected' && !readOnly) return new LockTimeoutError(this.name, timeoutMs);
+    if (state === 'connected' && !readOnly) return new LockTimeoutError(this.name, timeoutMs, look);
     const cause = readOnly ? undefined : zk.unreachable(timeoutMs);
     const why = cause?.message ?? `only one that takes no writes, within ${timeoutMs} ms`;
     return new LockUnreachableError(this.name, `no server to ask (${state}): ${why}`, { cause });
-  };
+  }
 
   #explained(error: unknown): unknown {
     if (isServerError(error, 'no-children-for-ephemerals')) {

@@ -115,8 +115,6 @@ describe('holdfast run refuses in one line, and starts nothing', () => {
     await using _lease = await scene.onlooker.mutex('plain').acquire();
     const { code, stderr } = await scene.run(['--shared', 'plain', ...RAN]).ended;
     expect(code).toBe(206);
-    expect(stderr).toMatch(
-      /^holdfast: lock plain: there is a lock of another kind under this name \(.*\)\n$/,
-    );
+    expect(stderr).toMatch(/^holdfast: lock plain: there is a mutex under this name \(.*\)\n$/);
   });
 });

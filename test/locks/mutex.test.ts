@@ -96,7 +96,10 @@ describe('a mutex', () => {
     const holdfast = await workspace.holdfast();
     const lock = holdfast.mutex('m');
     const held = await lock.acquire();
-    await expect(lock.acquire({ timeoutMs: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
+    const error = await lock.acquire({ timeoutMs: 1_000 }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockTimeoutError);
+    const [holder] = await workspace.untilEntries('m', 1);
+    expect(error).toMatchObject({ ahead: 1, behind: holder });
     expect(await lock.attempt({ timeoutMs: 50 })).toEqual({ ok: false, reason: 'timeout' });
     const gaveUp = new AbortController();
     const waiting = lock.acquire({ signal: gaveUp.signal });
