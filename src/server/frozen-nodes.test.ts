@@ -12,7 +12,7 @@ class Changer {
   readonly #random: ReturnType<typeof seededRandom>;
 
   constructor(tree: DataTree, seed: number) {
-    this.#owner = new Owner({ tree, sessions: new Map(), zxid: 0n, usedZxid: 0n });
+    this.#owner = new Owner({ tree, sessions: new Map(), zxid: 0n, usedZxid: 0n, logBytes: 0, logCount: 0 });
     this.#random = seededRandom(seed);
   }
 

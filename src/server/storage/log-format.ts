@@ -26,8 +26,8 @@ const MAGIC = Buffer.from('HFLOG002', 'latin1');
 export const LOG_HEADER_BYTES = MAGIC.byteLength + 16;
 const BATCH_HEADER_BYTES = 12;
 const COUNT_BYTES = 4;
-/** When a batch is full. A torn one is looked through byte by byte at the next start. */
-const BATCH_BYTES_MAX = 1024 * 1024;
+/** When a batch is full: little enough to be made between two requests. A torn one is looked through byte by byte. */
+const BATCH_BYTES_MAX = 256 * 1024;
 
 /** A log or a snapshot is damaged where no crash can have done it. Nothing is skipped: the server does not start. */
 export class CorruptLogError extends Error {

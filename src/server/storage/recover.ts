@@ -15,6 +15,10 @@ export interface Recovered {
   readonly zxid: bigint;
   /** No number up to this one may be used again: a log was begun with it, though nothing of it may be left. */
   readonly usedZxid: bigint;
+  /** What had to be read of logs, beside the snapshot. */
+  readonly logBytes: number;
+  /** How many logs there are, those included that a snapshot stands for. */
+  readonly logCount: number;
 }
 
 interface LogFile {
@@ -37,7 +41,7 @@ interface LogFile {
 export async function recover(folder: Folder, log: Log): Promise<Recovered> {
   const names = (await folder.list()).sort();
   const { state, damaged } = await newestSnapshot(folder, names);
-  let recovered: { zxid: bigint; last?: { name: string; goodBytes: number } };
+  let recovered: Replayed;
   const tree = state ? new DataTree(state.nodes) : new DataTree();
   const acls = new AclPool();
   const sessions = new Map<bigint, SavedSession>(state?.sessions.map((session) => [session.id, session]));
@@ -55,10 +59,10 @@ export async function recover(folder: Folder, log: Log): Promise<Recovered> {
   }
   if (recovered.last) await folder.truncate(recovered.last.name, recovered.last.goodBytes);
   let usedZxid = recovered.zxid;
-  for (const name of names) {
-    if (kindOf(name) === 'log' && zxidOf(name) > usedZxid) usedZxid = zxidOf(name);
-  }
-  return { tree, sessions, zxid: recovered.zxid, usedZxid };
+  const logNames = names.filter((name) => kindOf(name) === 'log');
+  for (const name of logNames) if (zxidOf(name) > usedZxid) usedZxid = zxidOf(name);
+  const { zxid, logBytes } = recovered;
+  return { tree, sessions, zxid, usedZxid, logBytes, logCount: logNames.length };
 }
 
 async function newestSnapshot(folder: Folder, names: readonly string[]) {
@@ -78,13 +82,20 @@ async function newestSnapshot(folder: Folder, names: readonly string[]) {
   return { state, damaged };
 }
 
+interface Replayed {
+  readonly zxid: bigint;
+  readonly logBytes: number;
+  readonly last?: { readonly name: string; readonly goodBytes: number };
+}
+
 async function replayLogs(
   folder: Folder,
   names: readonly string[],
   from: bigint,
   perform: (transaction: Transaction) => void,
-): Promise<{ zxid: bigint; last?: { name: string; goodBytes: number } }> {
+): Promise<Replayed> {
   let zxid = from;
+  let logBytes = 0;
   let last: { name: string; goodBytes: number } | undefined;
   for await (const { log, next } of inPairs(logFiles(folder, names))) {
     const { name, content, header } = log;
@@ -104,8 +115,9 @@ async function replayLogs(
     if (promised !== undefined && zxid < promised && goodBytes < content.byteLength)
       throw new CorruptLogError(name, goodBytes, 'it is cut off, but another log goes on from behind that');
     last = { name, goodBytes };
+    if (zxidOf(name) > from) logBytes += goodBytes;
   }
-  return { zxid, ...(last && { last }) };
+  return { zxid, logBytes, ...(last && { last }) };
 }
 
 /** The logs in order. One that was cut off in its very header holds nothing, and is removed; its number stays used. */

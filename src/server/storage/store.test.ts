@@ -211,3 +211,51 @@ describe('a snapshot', { timeout: 60_000 }, () => {
     await expect(open(flip(folder, name, 50))).rejects.toBeInstanceOf(CorruptLogError);
   });
 });
+
+describe('a server that is killed again and again before its snapshot is done', () => {
+  /** What many lives leave behind, of which none could finish a snapshot. */
+  async function killedOften(lives: number, transactionsPerLife: number) {
+    let folder = new SimulatedFolder();
+    const random = seededRandom(3);
+    let picture = '';
+    for (let life = 0; life < lives; life++) {
+      folder.pause = async ({ kind, name }) => {
+        if (kind === 'write' && name === 'snapshot.tmp') await new Promise(() => {});
+      };
+      const { store, owner } = await open(folder, 2_000);
+      for (let count = 0; count < transactionsPerLife; count++) {
+        const { zxid } = owner;
+        store.append(owner.perform(owner.next(random)));
+        await until(() => owner.durableZxid > zxid);
+      }
+      picture = owner.picture();
+      folder = folder.afterKill();
+    }
+    return { folder, picture };
+  }
+
+  test('has a snapshot once it is let, and then no more logs than it needs', async () => {
+    const { folder, picture } = await killedOften(50, 12);
+    expect(namesOf(folder, 'log').length).toBeGreaterThan(50);
+    expect(namesOf(folder, 'snapshot').filter((name) => !name.endsWith('tmp'))).toEqual([]);
+    for (let start = 1; start <= 3; start++) {
+      const { store, owner } = await open(folder, 2_000);
+      await store.settled();
+      expect(owner.picture()).toBe(picture);
+      expect(namesOf(folder, 'snapshot').length).toBeGreaterThan(0);
+      await store.close();
+    }
+    expect(namesOf(folder, 'log').length).toBeLessThan(8);
+  });
+
+  test('writes nothing of the kind after a start whose logs are short', async () => {
+    const { folder } = await logged(20);
+    const { store } = await open(folder);
+    await store.settled();
+    expect(namesOf(folder, 'snapshot')).toEqual([]);
+  });
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}

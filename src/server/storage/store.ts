@@ -31,6 +31,8 @@ export interface StoreOwner {
   takeZxid(): bigint;
 }
 
+/** Each start begins a log. With more of them than this, a start takes a snapshot that stands for them. */
+const LOG_COUNT_MAX = 16;
 const SNAPSHOT_BEING_WRITTEN = 'snapshot.tmp';
 const PROBE = 'probe.tmp';
 /** More than a header, so that a disk with room for nothing else is not taken for one that takes transactions. */
@@ -66,16 +68,19 @@ export class Store implements Journal {
   #snapshot: SnapshotInProgress | undefined;
   #snapshotting: Promise<void> | undefined;
   #durableZxid: bigint;
+  /** There is more in logs than the next start should have to read. */
+  #snapshotIsDue: boolean;
   #failed = false;
   #closed = false;
   #cancelProbe: Cancel | undefined;
   #probing: Promise<void> = Promise.resolve();
 
-  private constructor(folder: Folder, options: StoreOptions, log: OpenLog, zxid: bigint) {
+  private constructor(folder: Folder, options: StoreOptions, log: OpenLog, recovered: Recovered) {
     this.#folder = folder;
     this.#options = options;
     this.#log = log;
-    this.#durableZxid = zxid;
+    this.#durableZxid = recovered.zxid;
+    this.#snapshotIsDue = recovered.logBytes >= options.logBytesMax || recovered.logCount > LOG_COUNT_MAX;
   }
 
   /**
@@ -94,16 +99,22 @@ export class Store implements Journal {
     const name = nameOf('log', options.firstZxid(recovered.usedZxid));
     const header = { base: recovered.zxid, seed: options.random.u32() };
     const log = await OpenLog.create(folder, name, header, options.logBytesMax);
-    return { store: new Store(folder, options, log, recovered.zxid), recovered };
+    return { store: new Store(folder, options, log, recovered), recovered };
   }
 
+  /** A server that was killed before its snapshot was done, again and again, gets one now, while it serves. */
   serve(owner: StoreOwner): void {
     this.#owner = owner;
+    if (this.#snapshotIsDue) this.#startPumping();
   }
 
   append(transaction: Transaction): void {
     if (this.#failed) return;
     this.#waiting.push(transaction);
+    this.#startPumping();
+  }
+
+  #startPumping(): void {
     if (this.#pumping !== undefined) return;
     // Behind the input that is there by now, so that all writes of it share one sync.
     this.#pumping = new Promise((resolve) => {
@@ -147,13 +158,13 @@ export class Store implements Journal {
 
   async #pump(): Promise<void> {
     try {
+      if (this.#snapshotIsDue) await this.#roll();
       while (this.#waiting.length > 0) {
         const written = await this.#append();
         this.#durableZxid = this.#waiting[written - 1]!.zxid;
         this.#waiting.splice(0, written);
         this.#owner?.durable(this.#durableZxid);
-        if (this.#log.bytes >= this.#options.logBytesMax && !this.#snapshot && !this.#closed)
-          await this.#roll();
+        if (this.#log.bytes >= this.#options.logBytesMax && !this.#snapshot) await this.#roll();
       }
     } catch (error) {
       this.#fail(error as Error);
@@ -177,7 +188,8 @@ export class Store implements Journal {
 
   async #roll(): Promise<void> {
     const owner = this.#owner;
-    if (!owner) return;
+    if (!owner || this.#closed) return;
+    this.#snapshotIsDue = false;
     const snapshot = {
       state: owner.state(),
       shown: this.#waiting.at(-1)?.zxid ?? this.#durableZxid,
