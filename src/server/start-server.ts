@@ -110,7 +110,7 @@ export async function assembleServer(options: ServerOptions): Promise<AssembledS
   try {
     const { core, ticker, storage } = await openCore(options, { clock, log }, closers);
     const recoveryMs = clock.nowMs() - startedAtMs;
-    const listener = new TcpListener(core, { tls: options.tls, clock, onStep: () => ticker.arm() });
+    const listener = new TcpListener(core, { tls: options.tls, clock, log, onStep: () => ticker.arm() });
     const { socketPath } = options;
     await listener.listen(socketPath === undefined ? { host, port } : { path: socketPath });
     closers.push(() => listener.close());
@@ -190,7 +190,10 @@ async function openCore(
       core.storeFailed(error);
       ticker.arm(); // Sessions whose end was taken back are due again.
     },
-    storeMended: () => core.storeMended(),
+    storeMended: () => {
+      core.storeMended();
+      ticker.arm(); // The end of sessions may have waited for this.
+    },
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });

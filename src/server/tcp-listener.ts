@@ -8,8 +8,11 @@ import {
 } from 'node:net';
 import { createServer as createTlsServer, TLSSocket, type TlsOptions } from 'node:tls';
 import type { Cancel, Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
 import { givenOf } from '../base/option-names.ts';
+import { processFacts } from '../base/process-facts.ts';
 import type { Identity } from './access.ts';
+import { DescriptorWatch } from './descriptor-watch.ts';
 import type { ServerLink } from './server-connection.ts';
 import type { ServerCore } from './server-core.ts';
 import { principalOfCertificate } from './x509-principal.ts';
@@ -26,6 +29,7 @@ const LOOPBACK = '127.0.0.1';
 export interface ListenerOptions {
   readonly tls?: ServerTlsOptions | undefined;
   readonly clock: Clock;
+  readonly log: Log;
   /** Called after each step of the core, for the timer's sake. */
   readonly onStep: () => void;
 }
@@ -39,13 +43,16 @@ export class TcpListener {
   /** Every socket there is, in a TLS handshake or on its way out included. */
   readonly #sockets = new Set<Socket>();
   readonly #links = new Set<SocketLink>();
+  readonly #descriptors: DescriptorWatch;
   #closing = false;
   #paused = false;
   /** It listens on a unix socket, whose peers have no address: they are on this machine. */
   #isLocal = false;
 
-  constructor(core: ServerCore, { tls, clock, onStep }: ListenerOptions) {
+  constructor(core: ServerCore, { tls, clock, log, onStep }: ListenerOptions) {
     this.#core = core;
+    const descriptorsMax = processFacts().openFilesMax ?? Number.POSITIVE_INFINITY;
+    this.#descriptors = new DescriptorWatch({ clock, log, descriptorsMax });
     this.#clock = clock;
     this.#onStep = onStep;
     const handshakeTimeout = core.limits.tlsHandshakeMs;
@@ -119,6 +126,7 @@ export class TcpListener {
    * read: access lists go by the address, and there is none that it could be given.
    */
   #admit(socket: Socket): void {
+    this.#descriptors.opened(descriptorOf(socket));
     const address = this.#addressOf(socket);
     const leave = address === undefined ? undefined : this.#core.admit(address);
     if (!leave) return void socket.destroy();
@@ -165,6 +173,11 @@ export class TcpListener {
     });
     this.#onStep();
   }
+}
+
+/** Node has it, and has no public way to it; -1 if it is not there any more. */
+function descriptorOf(socket: Socket): number {
+  return (socket as { readonly _handle?: { readonly fd?: number } | null })._handle?.fd ?? -1;
 }
 
 /** Whether the path is a unix socket on which no process listens: the file of a socket outlives its process. */

@@ -85,7 +85,10 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
       core.storeFailed(error);
       ticker.arm();
     },
-    storeMended: () => core.storeMended(),
+    storeMended: () => {
+      core.storeMended();
+      ticker.arm();
+    },
     takeZxid: () => core.takeZxid(),
     state: () => core.state(),
   });
