@@ -14,6 +14,11 @@ const LONG_SUITES = [
     file: 'test/locks/request-bytes.test.ts',
     env: { HOLDFAST_REQUEST_BYTES_SCENES: '300' },
   },
+  {
+    name: 'stalls of the server',
+    file: 'test/hostile/dear-requests.test.ts',
+    env: { HOLDFAST_STALL_MS: '60000' },
+  },
 ];
 
 installNpmPackages();

@@ -67,6 +67,8 @@ const TOKENS = 'queue/session-tokens.ts';
 const OPINION = 'queue/second-opinion.ts';
 const CONTEST = 'locks/contest.ts';
 const LOCK_FILE = 'base/lock-file.ts';
+const INTAKE = 'server/request-intake.ts';
+const INTAKE_TEST = 'src/server/request-intake.test.ts';
 const LEASE = 'locks/lock-lease.ts';
 const LOCK = 'locks/lock.ts';
 const TURN = 'locks/turn.ts';
@@ -984,4 +986,84 @@ export const mutants: readonly Mutant[] = [
     'if (!(error instanceof ServerError)) throw error;\n          return',
     'if (error) throw error;\n          return',
   ]),
+  killed(
+    INTAKE_TEST,
+    mutant('what a client asked before it left is done in one turn', [
+      INTAKE,
+      '(handledAny && nowMs >= endMs)',
+      '(handledAny && nowMs >= endMs && !connection.departed)',
+    ]),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant('what a client asked before it left is done behind what it sees once it is back', [
+      'server/handshakes.ts',
+      'if (session.connection) {',
+      'if (session.connection && !session.connection.departed) {',
+    ]),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant('a dear request is done in one turn', [
+      INTAKE,
+      'while (!this.#owner.busy && this.#owner.nowMs() < endMs)',
+      'while (!this.#owner.busy)',
+    ]),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant('a request is handled before the events of a write are told', [
+      INTAKE,
+      'const turnIsOver = this.#owner.busy || ',
+      'const turnIsOver = ',
+    ]),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant(
+      'many are told of much in one turn',
+      ['server/event-teller.ts', 'if (this.busy || weight >= WEIGHT_MAX)', 'if (this.busy)'],
+      ['server/event-teller.ts', 'if (weight >= room) {', 'if (weight < 0) {'],
+    ),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant('an event comes into the middle of an answer', [
+      'server/server-core.ts',
+      'if (connection.eventsLater) {',
+      'if (connection.eventsLater && connection.over) {',
+    ]),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant('a session takes all its nodes with it in one turn', [
+      'server/upkeep.ts',
+      'const ENDED_AT_ONCE = 256;',
+      'const ENDED_AT_ONCE = 1_000_000;',
+    ]),
+  ),
+  killed(
+    INTAKE_TEST,
+    mutant('nobody goes on with the end of a session after a crash', [
+      'server/upkeep.ts',
+      'if (!owner.sessions.get(sessionId)) this.#ending.add(sessionId);',
+      'if (owner.sessions.get(sessionId)?.over) this.#ending.add(sessionId);',
+    ]),
+  ),
+  killed(
+    'src/server/storage/store.test.ts',
+    mutant('no snapshot follows a start that had long logs to read', [
+      'server/storage/store.ts',
+      'if (this.#snapshotIsDue) this.#startPumping();',
+      '',
+    ]),
+  ),
+  killed(
+    'src/server/tcp-admin.test.ts',
+    mutant('connections that ask nothing keep out whoever asks for health', [
+      'server/tcp-admin.ts',
+      '(idle ?? socket).destroy();\n      if (!idle) return;',
+      'socket.destroy();\n      if (idle !== socket) return;',
+    ]),
+  ),
 ];

@@ -69,11 +69,16 @@ const results = {
   error: { opcode: -1, codec: ErrorResponse },
 } as const;
 
+const OPS_PER_STEP = 32;
 const END = { type: -1, done: true, err: -1 } as const;
 
 function listOf<Item>(
   writeItem: (out: JuteWriter, item: Item) => void,
   readItem: (input: JuteReader, header: ValueOf<typeof MultiHeader>) => Item,
+  readItemInSteps?: (
+    input: JuteReader,
+    header: ValueOf<typeof MultiHeader>,
+  ) => Generator<undefined, Item, undefined>,
 ): Codec<readonly Item[]> {
   return {
     bytesMin: MultiHeader.bytesMin,
@@ -89,6 +94,17 @@ function listOf<Item>(
         items.push(readItem(input, header));
       }
     },
+    ...(readItemInSteps && {
+      *readInSteps(input) {
+        const items: Item[] = [];
+        for (;;) {
+          const header = MultiHeader.read(input);
+          if (header.done) return items;
+          items.push(yield* readItemInSteps(input, header));
+          if (items.length % OPS_PER_STEP === 0) yield;
+        }
+      },
+    }),
   };
 }
 
@@ -99,6 +115,11 @@ function opsFrom<Op extends { readonly op: string; readonly request: unknown }>(
   what: string,
 ): Codec<readonly Op[]> {
   const names = new Map(Object.entries<Row>(table).map(([name, row]) => [row.opcode, name as Op['op']]));
+  const opOf = ({ type }: ValueOf<typeof MultiHeader>): Op['op'] => {
+    const op = names.get(type);
+    if (op === undefined) throw new ProtocolError(`opcode ${type} inside a ${what}`);
+    return op;
+  };
   return listOf<Op>(
     (out, { op, request }) => {
       const row = table[op as Op['op']];
@@ -106,9 +127,13 @@ function opsFrom<Op extends { readonly op: string; readonly request: unknown }>(
       row.codec.write(out, request);
     },
     (input, header) => {
-      const op = names.get(header.type);
-      if (op === undefined) throw new ProtocolError(`opcode ${header.type} inside a ${what}`);
+      const op = opOf(header);
       return { op, request: table[op].codec.read(input) } as Op;
+    },
+    function* (input, header) {
+      const op = opOf(header);
+      const { codec } = table[op];
+      return { op, request: codec.readInSteps ? yield* codec.readInSteps(input) : codec.read(input) } as Op;
     },
   );
 }
@@ -117,20 +142,29 @@ const kinds = new Map(
   Object.entries(results).map(([kind, row]) => [row.opcode as number, kind as keyof typeof results]),
 );
 
-const resultList = listOf<MultiResult>(
-  (out, result) => {
-    const row: Row = results[result.kind];
-    const err = result.kind === 'error' ? result.err : 0;
-    MultiHeader.write(out, { type: row.opcode, done: false, err });
-    row.codec.write(out, result);
-  },
-  (input, header) => {
-    const kind = kinds.get(header.type);
-    if (kind === undefined) throw new ProtocolError(`result of type ${header.type} inside a multi`);
-    const body = results[kind].codec.read(input);
-    return { kind, ...body } as MultiResult;
-  },
-);
+/** Writes one result of the list; the list is ended by `endMultiResults`. */
+export function writeMultiResult(out: JuteWriter, result: MultiResult): void {
+  const row: Row = results[result.kind];
+  const err = result.kind === 'error' ? result.err : 0;
+  MultiHeader.write(out, { type: row.opcode, done: false, err });
+  row.codec.write(out, result);
+}
+
+/** Writes what comes before the children of a `getChildren`: they follow, as a vector of strings. */
+export function beginMultiChildren(out: JuteWriter): void {
+  MultiHeader.write(out, { type: results.getChildren.opcode, done: false, err: 0 });
+}
+
+export function endMultiResults(out: JuteWriter): void {
+  MultiHeader.write(out, END);
+}
+
+const resultList = listOf<MultiResult>(writeMultiResult, (input, header) => {
+  const kind = kinds.get(header.type);
+  if (kind === undefined) throw new ProtocolError(`result of type ${header.type} inside a multi`);
+  const body = results[kind].codec.read(input);
+  return { kind, ...body } as MultiResult;
+});
 
 export const MultiRequest: Codec<readonly MultiOp[]> = opsFrom<MultiOp>(writeOps, 'multi');
 export const MultiReadRequest: Codec<readonly MultiReadOp[]> = opsFrom<MultiReadOp>(readOps, 'multiRead');

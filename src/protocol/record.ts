@@ -10,7 +10,12 @@ export interface Codec<T> {
   readonly direct?: 'int' | 'long' | 'boolean' | 'buffer';
   write(out: JuteWriter, value: T): void;
   read(input: JuteReader): T;
+  /** As `read`, in small steps: for what may have very many parts, where somebody waits for them. */
+  readInSteps?(input: JuteReader): Generator<undefined, T, undefined>;
 }
+
+/** How many parts are read in a step. */
+const PARTS_PER_STEP = 128;
 
 export type ValueOf<C> = C extends Codec<infer T> ? T : never;
 
@@ -70,6 +75,16 @@ export function nullableVector<T>(element: Codec<T>): Codec<readonly T[] | null>
       for (let index = 0; index < count; index++) values[index] = element.read(input);
       return values;
     },
+    *readInSteps(input) {
+      const count = input.count(element.bytesMin);
+      if (count === null) return null;
+      const values = new Array<T>(count);
+      for (let index = 0; index < count; index++) {
+        if (index % PARTS_PER_STEP === PARTS_PER_STEP - 1) yield;
+        values[index] = element.read(input);
+      }
+      return values;
+    },
   };
 }
 
@@ -79,6 +94,9 @@ export function vector<T>(element: Codec<T>): Codec<readonly T[]> {
     bytesMin: 4,
     write: (out, values) => nullable.write(out, values),
     read: (input) => nullable.read(input) ?? missing('vector'),
+    *readInSteps(input) {
+      return (yield* nullable.readInSteps!(input)) ?? missing('vector');
+    },
   };
 }
 
@@ -101,6 +119,7 @@ export function remembering<T>(codec: Codec<T>): Codec<T> {
       if (bytes <= REMEMBERED_BYTES_MAX) last = { bytes: input.previous(bytes), value };
       return value;
     },
+    ...(codec.readInSteps && { readInSteps: codec.readInSteps }),
   };
 }
 
@@ -108,7 +127,18 @@ export function remembering<T>(codec: Codec<T>): Codec<T> {
 export function record<const F extends Record<string, Codec<any>>>(
   fields: F,
 ): Codec<{ readonly [K in keyof F]: ValueOf<F[K]> }> {
-  return straightCodec(fields) ?? loopedCodec(fields);
+  const codec = straightCodec(fields) ?? loopedCodec(fields);
+  const columns: [string, Codec<any>][] = Object.entries(fields);
+  if (!columns.some(([, column]) => column.readInSteps)) return codec;
+  return {
+    ...codec,
+    *readInSteps(input) {
+      const row: Record<string, unknown> = {};
+      for (const [name, column] of columns)
+        row[name] = column.readInSteps ? yield* column.readInSteps(input) : column.read(input);
+      return row as never;
+    },
+  };
 }
 
 type Columns = Readonly<Record<string, Codec<any>>>;

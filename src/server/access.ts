@@ -36,6 +36,8 @@ export function isAllowed(acl: readonly Acl[], wanted: number, identities: reado
   if (acl.length === 0) return true;
   // What nearly every node has, before anyone is looked at.
   for (const entry of acl) if ((entry.perms & wanted) !== 0 && isWorld(entry)) return true;
+  if (acl.length > SHORT_LENGTH || identities.length > SHORT_LENGTH)
+    return (permissionsOf(acl, identities) & wanted) !== 0;
   return identities.some(
     (identity) =>
       identity.scheme === 'super' ||
@@ -44,6 +46,73 @@ export function isAllowed(acl: readonly Acl[], wanted: number, identities: reado
           (perms & wanted) !== 0 && identity.scheme === id.scheme && matches(identity, id.id ?? ''),
       ),
   );
+}
+
+/** Lists up to this length are gone through each time they are asked. */
+const SHORT_LENGTH = 8;
+const ALL_PERMISSIONS = -1;
+
+/** Identities by scheme, of as many as there were: a connection gets more of them, and loses none. */
+interface KnownIdentities {
+  readonly count: number;
+  readonly byScheme: ReadonlyMap<string, ReadonlySet<string>>;
+}
+const known = new WeakMap<readonly Identity[], KnownIdentities>();
+
+interface Granted {
+  readonly identityCount: number;
+  readonly permissions: number;
+}
+const granted = new WeakMap<readonly Acl[], WeakMap<readonly Identity[], Granted>>();
+
+/**
+ * What a long access list allows long identities: remembered, since a thousand operations of one multi may ask. Both
+ * lists are never changed in place but for identities that are added.
+ */
+function permissionsOf(acl: readonly Acl[], identities: readonly Identity[]): number {
+  const ofAcl = granted.get(acl) ?? new WeakMap<readonly Identity[], Granted>();
+  granted.set(acl, ofAcl);
+  const before = ofAcl.get(identities);
+  if (before?.identityCount === identities.length) return before.permissions;
+  const permissions = findPermissions(acl, knownOf(identities));
+  ofAcl.set(identities, { identityCount: identities.length, permissions });
+  return permissions;
+}
+
+/** Looks up what a long access list allows, if it has not been yet: false if that took no time. */
+export function prepareAccess(acl: readonly Acl[], identities: readonly Identity[]): boolean {
+  if (acl.length <= SHORT_LENGTH && identities.length <= SHORT_LENGTH) return false;
+  permissionsOf(acl, identities);
+  return true;
+}
+
+function knownOf(identities: readonly Identity[]): KnownIdentities {
+  const before = known.get(identities);
+  if (before?.count === identities.length) return before;
+  const byScheme = new Map<string, Set<string>>();
+  for (const { scheme, id } of identities) byScheme.set(scheme, (byScheme.get(scheme) ?? new Set()).add(id));
+  const now = { count: identities.length, byScheme };
+  known.set(identities, now);
+  return now;
+}
+
+function findPermissions(acl: readonly Acl[], { byScheme }: KnownIdentities): number {
+  if (byScheme.has('super')) return ALL_PERMISSIONS;
+  let permissions = 0;
+  for (const entry of acl) {
+    if ((entry.perms & ~permissions) === 0) continue;
+    const { scheme, id } = entry.id;
+    const ids = byScheme.get(scheme);
+    if (isWorld(entry) || (ids && isAmong(ids, scheme, id ?? ''))) permissions |= entry.perms;
+  }
+  return permissions;
+}
+
+function isAmong(ids: ReadonlySet<string>, scheme: string, wanted: string): boolean {
+  if (ids.has(wanted)) return true;
+  if (scheme !== 'ip') return false;
+  for (const id of ids) if (matches({ scheme, id }, wanted)) return true;
+  return false;
 }
 
 /** An access list as it is stored: duplicates gone, then `auth` replaced by whoever is asking. */
@@ -120,6 +189,10 @@ function matches({ scheme, id }: Identity, wanted: string): boolean {
 }
 
 function parseIpRange(text: string): { address: number; bits: number } | undefined {
+  if (!text.includes('/')) {
+    const address = parseIpv4(text);
+    return address === undefined ? undefined : { address, bits: 32 };
+  }
   const [host, bitsText, rest] = text.split('/');
   const address = parseIpv4(host ?? '');
   const bits = bitsText === undefined ? 32 : /^\d+$/.test(bitsText) ? Number(bitsText) : -1;
@@ -127,9 +200,27 @@ function parseIpRange(text: string): { address: number; bits: number } | undefin
   return { address, bits };
 }
 
+/** By hand: an access list may have hundreds of them, and each is read at each question. */
 function parseIpv4(text: string): number | undefined {
-  const parts = text.split('.');
-  if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) <= 255))
-    return undefined;
-  return parts.reduce((address, part) => ((address << 8) | Number(part)) >>> 0, 0);
+  let address = 0;
+  let part = 0;
+  let digitCount = 0;
+  let partCount = 1;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit === DOT) {
+      if (digitCount === 0 || ++partCount > 4) return undefined;
+      address = ((address << 8) | part) >>> 0;
+      part = 0;
+      digitCount = 0;
+    } else {
+      if (unit < ZERO || unit > NINE || ++digitCount > 3) return undefined;
+      part = 10 * part + unit - ZERO;
+      if (part > 255) return undefined;
+    }
+  }
+  return partCount === 4 && digitCount > 0 ? ((address << 8) | part) >>> 0 : undefined;
 }
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;

@@ -1,5 +1,5 @@
 import { type AdminAsking, type AdminCommand, adminCommands } from './admin-commands.ts';
-import { type JsonObject, jsonText } from './json-text.ts';
+import { type JsonObject, jsonParts, jsonText } from './json-text.ts';
 import { PROMETHEUS_TYPE, prometheusText } from './prometheus-text.ts';
 import type { Reported } from './reported.ts';
 import { metricsOf } from './server-metrics.ts';
@@ -16,7 +16,8 @@ export interface AdminRequest {
 export interface AdminAnswer {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  /** In parts if it may be very long. */
+  readonly body: string | Iterable<string>;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -76,7 +77,8 @@ function command(name: string, server: Reported, rules: AdminRules, asking: Admi
       error: `${found.word} is not executed because it is not in the whitelist.`,
     });
   }
-  return json(200, { ...found.report(server, asking), command: found.name, error: null });
+  const report = { ...found.report(server, asking), command: found.name, error: null };
+  return { ...json(200, {}), body: found.long ? jsonParts(report) : `${jsonText(report)}\n` };
 }
 
 function isAllowed({ word }: AdminCommand, { fourLetterWords }: AdminRules): boolean {

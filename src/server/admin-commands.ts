@@ -1,6 +1,6 @@
 import type { ProcessFacts } from '../base/process-facts.ts';
 import type { FourLetterWord } from './four-letter-words.ts';
-import type { Json, JsonObject } from './json-text.ts';
+import { type Json, JsonEntries, JsonItems, type JsonObject } from './json-text.ts';
 import {
   averageLatencyMs,
   environmentOf,
@@ -25,6 +25,8 @@ export interface AdminCommand {
   readonly otherNames: readonly string[];
   /** The four-letter word that tells the same: who may not ask the one may not ask the other. */
   readonly word: FourLetterWord;
+  /** It shows something of each connection, session or watch. */
+  readonly long?: true;
   report(server: Reported, asking: AdminAsking): JsonObject;
 }
 
@@ -53,6 +55,7 @@ export const adminCommands: readonly AdminCommand[] = [
     name: 'connections',
     otherNames: ['cons'],
     word: 'cons',
+    long: true,
     report: (server, asking) => connectionLists(server, (connection) => connectionDetail(connection, asking)),
   },
   {
@@ -68,12 +71,16 @@ export const adminCommands: readonly AdminCommand[] = [
     name: 'dump',
     otherNames: [],
     word: 'dump',
+    long: true,
     report: ({ sessions, tree }) => ({
-      expiry_time_to_session_ids: Object.fromEntries(
-        sessions.buckets().map(([atMs, bucket]) => [atMs, [...bucket].map(({ id }) => id)]),
+      expiry_time_to_session_ids: new JsonEntries(
+        mapped(sessions.buckets(), ([atMs, bucket]) => [
+          String(atMs),
+          new JsonItems(mapped(bucket, ({ id }) => id)),
+        ]),
       ),
-      session_id_to_ephemeral_paths: Object.fromEntries(
-        [...tree.sessionsWithEphemerals()].map(([id, paths]) => [id, [...paths]]),
+      session_id_to_ephemeral_paths: new JsonEntries(
+        mapped(tree.sessionsWithEphemerals(), ([id, paths]) => [String(id), new JsonItems(paths)]),
       ),
     }),
   },
@@ -113,6 +120,7 @@ export const adminCommands: readonly AdminCommand[] = [
     name: 'stats',
     otherNames: ['stat'],
     word: 'stat',
+    long: true,
     report: (server, asking) => ({
       ...serverStats(server, asking),
       ...connectionLists(server, connectionBrief),
@@ -131,26 +139,27 @@ export const adminCommands: readonly AdminCommand[] = [
     name: 'watches',
     otherNames: ['wchc'],
     word: 'wchc',
-    report: ({ watches }) => {
-      const paths = new Map<string, string[]>();
-      for (const [path, watching] of watches.dataWatches()) {
-        for (const watcher of watching.keys()) {
-          const id = String(sessionIdOf(watcher));
-          const known = paths.get(id);
-          if (known) known.push(path);
-          else paths.set(id, [path]);
-        }
-      }
-      return { session_id_to_watched_paths: Object.fromEntries(paths) };
-    },
+    long: true,
+    report: ({ watches }) => ({
+      session_id_to_watched_paths: new JsonEntries(
+        mapped(watches.dataWatchers(), (watcher) => [
+          String(sessionIdOf(watcher)),
+          new JsonItems(watches.dataPathsOf(watcher)),
+        ]),
+      ),
+    }),
   },
   {
     name: 'watches_by_path',
     otherNames: ['wchp'],
     word: 'wchp',
+    long: true,
     report: ({ watches }) => ({
-      path_to_session_ids: Object.fromEntries(
-        [...watches.dataWatches()].map(([path, watching]) => [path, [...watching.keys()].map(sessionIdOf)]),
+      path_to_session_ids: new JsonEntries(
+        mapped(watches.dataWatches(), ([path, watching]) => [
+          path,
+          new JsonItems(mapped(watching.keys(), sessionIdOf)),
+        ]),
       ),
     }),
   },
@@ -187,7 +196,7 @@ function connectionLists(
   { connections, listening }: Reported,
   show: (connection: ServerConnection) => JsonObject,
 ): JsonObject {
-  const shown = Array.from(connections, show);
+  const shown = new JsonItems(mapped(connections, show));
   const secure = listening.securePort !== undefined;
   return { connections: secure ? [] : shown, secure_connections: secure ? shown : [] };
 }
@@ -224,6 +233,10 @@ function connectionDetail(connection: ServerConnection, { nowMs, wallMs }: Admin
     avg_latency: Math.floor(latencies.averageMs),
     max_latency: latencies.maxMs,
   };
+}
+
+function* mapped<T, R>(values: Iterable<T>, map: (value: T) => R): Generator<R> {
+  for (const value of values) yield map(value);
 }
 
 function sessionIdOf({ session }: ServerConnection): bigint {

@@ -12,6 +12,7 @@ import {
   ttlOwner,
   type Undo,
 } from './data-tree.ts';
+import { PathMap } from './path-map.ts';
 
 const OPEN: readonly Acl[] = [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }];
 const SESSION = 0x0100000000000007n;
@@ -150,6 +151,7 @@ function treeWithCounterAt(createCount: number): DataTree {
   const tree = new DataTree();
   tree.apply(create('/a'), at(1));
   const node: TreeNode = { ...tree.get('/a')!, createCount };
-  const nodes = new Map(tree.entries());
-  return new DataTree(nodes.set('/a', node));
+  const nodes = new PathMap(tree.entries());
+  nodes.set('/a', node);
+  return new DataTree(nodes);
 }

@@ -1,7 +1,9 @@
 import { invariant } from '../base/assert.ts';
-import { joinPath, nameOf, parentOf } from '../protocol/paths.ts';
+import { nameOf, parentOf } from '../protocol/paths.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
+import { Children, linkChildren } from './children.ts';
 import { FrozenNodes, type Stamped } from './frozen-nodes.ts';
+import { PathMap } from './path-map.ts';
 
 /** The owner of a container, which is shown to clients as nobody. */
 export const CONTAINER_OWNER = -0x8000000000000000n;
@@ -40,7 +42,7 @@ export interface TreeNode extends Stamped {
   createCount: number;
   aversion: number;
   readonly owner: bigint;
-  children: Set<string> | undefined;
+  children: Children | undefined;
   /** The transaction that changed anything of it last: data, access list, who its children are. Not kept on disk. */
   changedZxid: bigint;
 }
@@ -84,17 +86,18 @@ export type Undo = () => void;
  * operations sees the ones before it, and how a write that the disk refused never happened.
  */
 export class DataTree {
-  readonly #nodes: Map<string, TreeNode>;
+  readonly #nodes: PathMap<TreeNode>;
   readonly #ephemerals = new Map<bigint, Set<string>>();
   /** Containers and nodes with a time to live: what may be removed by itself. */
   readonly #perishable = new Set<string>();
   #dataBytes = 0;
   #aclBytes = 0;
+  #ephemeralCount = 0;
   #frozen: FrozenNodes<TreeNode> | undefined;
   #stamp = 0;
 
   /** The nodes given are the tree's from now on. */
-  constructor(nodes: Map<string, TreeNode> = new Map(initialNodes())) {
+  constructor(nodes: PathMap<TreeNode> = initialNodes()) {
     this.#nodes = nodes;
     for (const [path, node] of nodes) this.#account(path, node, 1);
   }
@@ -118,13 +121,11 @@ export class DataTree {
   }
 
   get ephemeralCount(): number {
-    let count = 0;
-    for (const paths of this.#ephemerals.values()) count += paths.size;
-    return count;
+    return this.#ephemeralCount;
   }
 
   entries(): IterableIterator<[string, TreeNode]> {
-    return this.#nodes.entries();
+    return this.#nodes[Symbol.iterator]();
   }
 
   /**
@@ -144,6 +145,20 @@ export class DataTree {
     return [...(this.#ephemerals.get(sessionId) ?? [])];
   }
 
+  /** The first of a session's ephemeral nodes, as many as this at most. */
+  firstEphemeralsOf(sessionId: bigint, countMax: number): readonly string[] {
+    const paths: string[] = [];
+    for (const path of this.#ephemerals.get(sessionId) ?? []) {
+      if (paths.length === countMax) break;
+      paths.push(path);
+    }
+    return paths;
+  }
+
+  hasEphemerals(sessionId: bigint): boolean {
+    return this.#ephemerals.has(sessionId);
+  }
+
   sessionsWithEphemerals(): IterableIterator<[bigint, ReadonlySet<string>]> {
     return this.#ephemerals.entries();
   }
@@ -152,16 +167,9 @@ export class DataTree {
     return this.#perishable.values();
   }
 
-  /** Every node below this one, at any depth. */
+  /** How many nodes are below this one, at any depth. */
   countDescendants(path: string): number {
-    // A list and no recursion: a tree can be deeper than the stack.
-    const open = [path];
-    let count = -1;
-    for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      count++;
-      for (const name of this.#nodes.get(at)?.children ?? []) open.push(joinPath(at, name));
-    }
-    return count;
+    return this.#nodes.get(path)?.children?.descendantCount ?? 0;
   }
 
   apply(change: TreeChange, moment: Moment): Undo {
@@ -202,7 +210,7 @@ export class DataTree {
     };
     invariant(!this.#nodes.has(path), `${path} is made once`);
     this.#nodes.set(path, node);
-    parent.children ??= new Set();
+    parent.children ??= new Children(parentPath, this.#childrenAbove(parentPath));
     parent.children.add(name);
     parent.changedZxid = zxid;
     this.#account(path, node, 1);
@@ -288,6 +296,11 @@ export class DataTree {
     return parent;
   }
 
+  /** Those that the node of this path is one of. */
+  #childrenAbove(path: string): Children | undefined {
+    return path === '/' ? undefined : this.#nodes.get(parentOf(path))?.children;
+  }
+
   #account(path: string, node: TreeNode, sign: 1 | -1): void {
     this.#dataBytes += sign * (path.length + (node.data?.byteLength ?? 0));
     this.#aclBytes += sign * aclBytesOf(node.acl);
@@ -301,6 +314,7 @@ export class DataTree {
         return;
       case 'ephemeral': {
         const paths = this.#ephemerals.get(node.owner) ?? new Set();
+        this.#ephemeralCount += sign;
         if (sign === 1) this.#ephemerals.set(node.owner, paths.add(path));
         else if (paths.delete(path) && paths.size === 0) this.#ephemerals.delete(node.owner);
       }
@@ -310,8 +324,22 @@ export class DataTree {
 
 const ACL_ENTRY_BYTES = 12;
 
-/** About what an access list takes in a frame. */
+/** Longer lists are measured once. */
+const ACL_LENGTH_SHORT = 8;
+const measuredAcls = new WeakMap<readonly Acl[], number>();
+
+/** About what an access list takes in a frame. Lists are never changed in place. */
 export function aclBytesOf(acl: readonly Acl[]): number {
+  if (acl.length <= ACL_LENGTH_SHORT) return measure(acl);
+  let bytes = measuredAcls.get(acl);
+  if (bytes === undefined) {
+    bytes = measure(acl);
+    measuredAcls.set(acl, bytes);
+  }
+  return bytes;
+}
+
+function measure(acl: readonly Acl[]): number {
   let bytes = 0;
   for (const { id } of acl) bytes += ACL_ENTRY_BYTES + id.scheme.length + (id.id?.length ?? 0);
   return bytes;
@@ -339,8 +367,8 @@ export function statOf(node: TreeNode): Stat {
 const OPEN: readonly Acl[] = [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }];
 const READ_ONLY: readonly Acl[] = [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }];
 
-function initialNodes(): [string, TreeNode][] {
-  const node = (children: string[], rest: Partial<TreeNode> = {}): TreeNode => ({
+function initialNodes(): PathMap<TreeNode> {
+  const node = (rest: Partial<TreeNode> = {}): TreeNode => ({
     data: Buffer.alloc(0),
     acl: OPEN,
     czxid: 0n,
@@ -352,15 +380,17 @@ function initialNodes(): [string, TreeNode][] {
     createCount: 0,
     aversion: 0,
     owner: 0n,
-    children: children.length > 0 ? new Set(children) : undefined,
+    children: undefined,
     changedZxid: 0n,
     stamp: 0,
     ...rest,
   });
-  return [
-    ['/', node(['zookeeper'])],
-    ['/zookeeper', node(['config', 'quota'])],
-    ['/zookeeper/quota', node([])],
-    ['/zookeeper/config', node([], { acl: READ_ONLY, aversion: -1 })],
-  ];
+  const nodes = new PathMap([
+    ['/', node()],
+    ['/zookeeper', node()],
+    ['/zookeeper/config', node({ acl: READ_ONLY, aversion: -1 })],
+    ['/zookeeper/quota', node()],
+  ]);
+  linkChildren(nodes);
+  return nodes;
 }

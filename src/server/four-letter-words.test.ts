@@ -100,7 +100,7 @@ function world() {
   };
   const asking = { asker, nowMs: NOW_MS, wallMs: WALL_MS, processFacts: () => FACTS };
   const ask = (word: FourLetterWord, allowed: readonly string[] | '*' = '*') =>
-    answerFourLetterWord(word, allowed, server, asking);
+    [...answerFourLetterWord(word, allowed, server, asking)].join('');
   return { ask, client, server, id: `0x${session.id.toString(16)}` };
 }
 

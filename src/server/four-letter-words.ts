@@ -18,25 +18,29 @@ export interface Asking {
   processFacts(): ProcessFacts;
 }
 
-type Report = (server: Reported, asking: Asking) => string;
+/** In parts if it shows something of each connection, session or watch. */
+type Report = (server: Reported, asking: Asking) => string | Iterable<string>;
 
 /** The words that are answered, and with what. `gtmk`, `stmk` and `hash` tell of things there are none of here. */
 const reports = {
   ruok: () => 'imok',
   isro: ({ readOnly }) => (readOnly ? 'ro' : 'rw'),
   srvr: (server) => `${versionLine()}${summary(server)}`,
-  stat: (server, asking) => {
-    const clients = [...server.connections].map((connection) => `${connectionText(connection, asking)})\n`);
-    return `${versionLine()}Clients:\n${clients.join('')}\n${summary(server)}`;
+  *stat(server, asking) {
+    const { connections } = server;
+    const after = summary(server);
+    yield `${versionLine()}Clients:\n`;
+    for (const connection of connections) yield `${connectionText(connection, asking)})\n`;
+    yield `\n${after}`;
   },
   mntr: (server, { nowMs, processFacts }) =>
     Object.entries(monitorValues(server, nowMs, processFacts()))
       .map(([key, value]) => `zk_${key}\t${key === 'avg_latency' ? decimal(Number(value)) : value}\n`)
       .join(''),
   conf: configuration,
-  cons: (server, asking) => {
-    const lines = [...server.connections].map((connection) => `${connectionDetail(connection, asking)})\n`);
-    return `${lines.join('')}\n`;
+  *cons({ connections }, asking) {
+    for (const connection of connections) yield `${connectionDetail(connection, asking)})\n`;
+    yield '\n';
   },
   crst: (server) => {
     for (const connection of server.connections) connection.resetStatistics();
@@ -46,8 +50,11 @@ const reports = {
     server.statistics.reset();
     return 'Server stats reset.\n';
   },
-  dump: (server, asking) =>
-    `${sessionDump(server, asking)}${ephemeralDump(server)}${connectionDump(server, asking)}`,
+  *dump(server, asking) {
+    yield* sessionDump(server, asking);
+    yield* ephemeralDump(server);
+    yield* connectionDump(server, asking);
+  },
   envi: (_server, { processFacts }) => `Environment:\n${lines(environmentOf(processFacts()))}`,
   wchs: watchSummary,
   wchc: watchesBySession,
@@ -81,13 +88,13 @@ export function fourLetterWordOf(bytes: Buffer): FourLetterWord | undefined {
 }
 export const WORD_BYTES = 4;
 
-/** The answer to a word. Unlike an unknown word, one that is not allowed is answered, with a sentence. */
+/** The answer to a word, in parts if it may be very long. Unlike an unknown word, one that is not allowed is answered, with a sentence. */
 export function answerFourLetterWord(
   word: FourLetterWord,
   allowed: readonly string[] | '*',
   server: Reported,
   asking: Asking,
-): string {
+): string | Iterable<string> {
   if (allowed !== '*' && !allowed.includes(word)) {
     return `${word} is not executed because it is not in the whitelist.\n`;
   }
@@ -169,42 +176,50 @@ function connectionDetail(connection: ServerConnection, asking: Asking): string 
 
 // What is due when
 
-function sessionDump({ sessions }: Reported, asking: Asking): string {
+function* sessionDump({ sessions }: Reported, asking: Asking): Generator<string> {
   const sets = sessions
     .buckets()
-    .map(([atMs, bucket]): DueSet => [atMs, [...bucket].map(({ id }) => hex(id))]);
-  return `SessionTracker dump:\nSession Sets ${dueSets(sets, asking)}`;
+    .map(([atMs, bucket]): DueSet => [atMs, bucket.size, mapped(bucket, ({ id }) => hex(id))]);
+  yield 'SessionTracker dump:\nSession Sets ';
+  yield* dueSets(sets, asking);
 }
 
-function ephemeralDump({ tree }: Reported): string {
+function* ephemeralDump({ tree }: Reported): Generator<string> {
   const owners = [...tree.sessionsWithEphemerals()];
-  return `ephemeral nodes dump:\nSessions with Ephemerals (${owners.length}):\n${listing(
-    owners.map(([id, paths]) => [`${hex(id)}:`, paths]),
-  )}`;
+  yield `ephemeral nodes dump:\nSessions with Ephemerals (${owners.length}):\n`;
+  yield* listing(mapped(owners, ([id, paths]) => [`${hex(id)}:`, paths]));
 }
 
-function connectionDump({ connections, limits }: Reported, asking: Asking): string {
-  const due = new Map<number, string[]>();
+function* connectionDump({ connections, limits }: Reported, asking: Asking): Generator<string> {
+  const due = new Map<number, ServerConnection[]>();
   for (const connection of connections) {
     const { session, openedAtMs } = connection;
     const atMs = session?.expiresAtMs ?? openedAtMs + limits.handshakeMs;
-    const line = `ip: ${socketName(connection)} sessionId: ${hex(session?.id ?? 0n)}`;
-    due.set(atMs, [...(due.get(atMs) ?? []), line]);
+    const known = due.get(atMs);
+    if (known) known.push(connection);
+    else due.set(atMs, [connection]);
   }
-  return `Connections dump:\nConnections Sets ${dueSets([...due], asking)}`;
+  const lineOf = (connection: ServerConnection) =>
+    `ip: ${socketName(connection)} sessionId: ${hex(connection.session?.id ?? 0n)}`;
+  yield 'Connections dump:\nConnections Sets ';
+  yield* dueSets(
+    [...due].map(([atMs, each]): DueSet => [atMs, each.length, mapped(each, lineOf)]),
+    asking,
+  );
 }
 
-type DueSet = [atMs: number, lines: readonly string[]];
+type DueSet = [atMs: number, count: number, lines: Iterable<string>];
 
-function dueSets(sets: readonly DueSet[], { nowMs, wallMs }: Asking): string {
-  const total = sets.reduce((sum, [, entries]) => sum + entries.length, 0);
+function* dueSets(sets: readonly DueSet[], { nowMs, wallMs }: Asking): Generator<string> {
+  const total = sets.reduce((sum, [, count]) => sum + count, 0);
   const sorted = [...sets].sort(([a], [b]) => a - b);
-  return `(${sets.length})/(${total}):\n${listing(
-    sorted.map(([atMs, entries]) => [
-      `${entries.length} expire at ${dateText(wallMs + atMs - nowMs)}:`,
+  yield `(${sets.length})/(${total}):\n`;
+  yield* listing(
+    mapped(sorted, ([atMs, count, entries]) => [
+      `${count} expire at ${dateText(wallMs + atMs - nowMs)}:`,
       entries,
     ]),
-  )}`;
+  );
 }
 
 // Watches: of the data table alone, as ZooKeeper shows them.
@@ -214,36 +229,38 @@ function watchSummary({ watches }: Reported): string {
   return `${watcherCount} connections watching ${pathCount} paths\nTotal watches:${watchCount}\n`;
 }
 
-function watchesBySession({ watches }: Reported): string {
-  const paths = new Map<string, string[]>();
-  for (const [path, watching] of watches.dataWatches()) {
-    for (const { session } of watching.keys()) {
-      const id = hex(session?.id ?? 0n);
-      const known = paths.get(id);
-      if (known) known.push(path);
-      else paths.set(id, [path]);
-    }
-  }
-  return `${listing(paths)}\n`;
+function* watchesBySession({ watches }: Reported): Generator<string> {
+  yield* listing(
+    mapped(watches.dataWatchers(), (watcher) => [
+      hex(watcher.session?.id ?? 0n),
+      watches.dataPathsOf(watcher),
+    ]),
+  );
+  yield '\n';
 }
 
-function watchesByPath({ watches }: Reported): string {
-  const sessions = [...watches.dataWatches()].map(
-    ([path, watching]) => [path, [...watching.keys()].map(({ session }) => hex(session?.id ?? 0n))] as const,
+function* watchesByPath({ watches }: Reported): Generator<string> {
+  yield* listing(
+    mapped(watches.dataWatches(), ([path, watching]) => [
+      path,
+      mapped(watching.keys(), ({ session }) => hex(session?.id ?? 0n)),
+    ]),
   );
-  return `${listing(sessions)}\n`;
+  yield '\n';
 }
 
 // Forms
 
 /** Heads at the margin, what belongs to each below it behind a tab. */
-function listing(groups: Iterable<readonly [head: string, entries: Iterable<string>]>): string {
-  let text = '';
+function* listing(groups: Iterable<readonly [head: string, entries: Iterable<string>]>): Generator<string> {
   for (const [head, entries] of groups) {
-    text += `${head}\n`;
-    for (const entry of entries) text += `\t${entry}\n`;
+    yield `${head}\n`;
+    for (const entry of entries) yield `\t${entry}\n`;
   }
-  return text;
+}
+
+function* mapped<T, R>(values: Iterable<T>, map: (value: T) => R): Generator<R> {
+  for (const value of values) yield map(value);
 }
 
 function lines(values: Readonly<Record<string, string | number>>): string {

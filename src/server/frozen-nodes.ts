@@ -1,3 +1,5 @@
+import type { PathMap } from './path-map.ts';
+
 /** What a node must carry to be part of a picture. */
 export interface Stamped {
   /** The last picture that has this node already, or is not to have it. */
@@ -16,12 +18,12 @@ export interface Stamped {
 export class FrozenNodes<N extends Stamped> implements Iterable<readonly [path: string, node: N]> {
   /** How many the walk will give out. */
   readonly nodeCount: number;
-  readonly #nodes: ReadonlyMap<string, N>;
+  readonly #nodes: PathMap<N>;
   readonly #stamp: number;
   readonly #onRelease: () => void;
   #kept: [path: string, node: N][] = [];
 
-  constructor(nodes: ReadonlyMap<string, N>, stamp: number, onRelease: () => void) {
+  constructor(nodes: PathMap<N>, stamp: number, onRelease: () => void) {
     this.nodeCount = nodes.size;
     this.#nodes = nodes;
     this.#stamp = stamp;

@@ -16,7 +16,7 @@ export class StillClock implements Clock {
     return this.ms;
   }
   wallMs(): number {
-    return 1_700_000_000_000 + this.ms;
+    return 1_700_000_000_000 + Math.floor(this.ms);
   }
   at(): never {
     throw new Error('the core has no timers');
@@ -29,6 +29,14 @@ export class StillClock implements Clock {
   }
   afterInput(): never {
     throw new Error('the core has no timers');
+  }
+}
+
+/** Everything takes time: each look at the clock is a tenth of a millisecond later. */
+export class SlowClock extends StillClock {
+  override nowMs(): number {
+    this.ms += 0.1;
+    return this.ms;
   }
 }
 

@@ -1,8 +1,9 @@
 import { permissions } from '../protocol/constants.ts';
 import type { MultiReadOp, MultiResult } from '../protocol/multi.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
-import { type Identity, isAllowed, maskDigests, Refusal } from './access.ts';
+import { type Identity, isAllowed, maskDigests, prepareAccess, Refusal } from './access.ts';
 import { type DataTree, statOf, type TreeNode } from './data-tree.ts';
+import { ITEMS_PER_STEP, type SlicedResult, type SlicedWork } from './sliced-work.ts';
 
 /** Reads: they check no path syntax, since an odd path is just not there; the empty one is the root. */
 export class ReadOperations {
@@ -30,9 +31,7 @@ export class ReadOperations {
   /** The node whose children may be shown. */
   getChildren(path: string, identities: readonly Identity[]): TreeNode {
     const node = this.#readable(path, identities);
-    const { children } = node;
-    if (children && bytesMaxOf(children) > this.#replyBytesMax)
-      new Room(this.#replyBytesMax).takeAll(children);
+    new Room(this.#replyBytesMax).takeNames(node);
     return node;
   }
 
@@ -49,34 +48,52 @@ export class ReadOperations {
     return path === '' ? 1 + this.#tree.countDescendants('/') : this.#tree.countDescendants(path);
   }
 
-  /** The session's own short-lived nodes. */
-  getEphemerals(sessionId: bigint, prefix: string): string[] {
-    const paths = this.#tree.ephemeralsOf(sessionId).filter((path) => path.startsWith(prefix));
-    new Room(this.#replyBytesMax).takeAll(paths);
-    return paths;
+  /** The session's own short-lived nodes, as they are at the first step. */
+  *getEphemerals(sessionId: bigint, prefix: string): SlicedResult<string[]> {
+    const room = new Room(this.#replyBytesMax);
+    room.take(null);
+    const found: string[] = [];
+    for (const [index, path] of this.#tree.ephemeralsOf(sessionId).entries()) {
+      if (index % ITEMS_PER_STEP === ITEMS_PER_STEP - 1) yield;
+      if (!path.startsWith(prefix)) continue;
+      room.takeName(path);
+      found.push(path);
+    }
+    return found;
+  }
+
+  /** Looks up who may read what, so that `multiRead` need not: access lists may be long. */
+  *prepare(ops: readonly MultiReadOp[], identities: readonly Identity[]): SlicedWork {
+    for (const { request } of ops) {
+      const node = this.#tree.get(request.path);
+      if (node && prepareAccess(node.acl, identities)) yield;
+    }
   }
 
   /** Each read succeeds or fails by itself, unless the answer to all of them would be too long. */
   multiRead(ops: readonly MultiReadOp[], identities: readonly Identity[]): MultiResult[] {
     const room = new Room(this.#replyBytesMax);
     return ops.map((op) => {
-      const result = this.#multiReadOp(op, identities);
+      const result = this.#multiReadOp(op, identities, room);
       if (result.kind === 'getData') room.take(result.data);
-      if (result.kind === 'getChildren') room.takeAll(result.children);
       return result;
     });
   }
 
-  #multiReadOp({ op, request }: MultiReadOp, identities: readonly Identity[]): MultiResult {
+  #multiReadOp({ op, request }: MultiReadOp, identities: readonly Identity[], room: Room): MultiResult {
+    let node: TreeNode;
     try {
-      if (op === 'getChildren')
-        return { kind: 'getChildren', children: childrenOf(this.getChildren(request.path, identities)) };
-      const node = this.getData(request.path, identities);
-      return { kind: 'getData', data: node.data, stat: statOf(node) };
+      if (op === 'getData') {
+        node = this.getData(request.path, identities);
+        return { kind: 'getData', data: node.data, stat: statOf(node) };
+      }
+      node = this.getChildren(request.path, identities);
     } catch (error) {
       if (error instanceof Refusal) return { kind: 'error', err: error.serverCode };
       throw error;
     }
+    room.takeNames(node);
+    return { kind: 'getChildren', children: childrenOf(node) };
   }
 
   #node(path: string): TreeNode {
@@ -94,19 +111,12 @@ export class ReadOperations {
 
 /** The names of a node's children. */
 export function childrenOf({ children }: TreeNode): readonly string[] {
-  return children ? [...children] : [];
+  return children?.names() ?? [];
 }
 
 /** What a field takes besides its own bytes: its length, and in a multiRead also a header and a stat. */
 const FIELD_BYTES = 4;
 const RESULT_BYTES = 96;
-
-/** More than these names can take, told without measuring each: at most three bytes for each unit. */
-function bytesMaxOf(names: Iterable<string>): number {
-  let bytes = RESULT_BYTES;
-  for (const name of names) bytes += FIELD_BYTES + 3 * name.length;
-  return bytes;
-}
 
 /**
  * What is left of an answer's length. ZooKeeper sends answers of any length; most clients hang up on long ones and
@@ -123,9 +133,13 @@ class Room {
     this.#take(RESULT_BYTES + (data?.byteLength ?? 0));
   }
 
-  takeAll(names: Iterable<string>): void {
-    this.#take(RESULT_BYTES);
-    for (const name of names) this.#take(FIELD_BYTES + Buffer.byteLength(name));
+  /** The names of a node's children, which are counted already. */
+  takeNames({ children }: TreeNode): void {
+    this.#take(RESULT_BYTES + (children?.nameBytes ?? 0));
+  }
+
+  takeName(name: string): void {
+    this.#take(FIELD_BYTES + Buffer.byteLength(name));
   }
 
   #take(bytes: number): void {

@@ -115,3 +115,13 @@ function megabytes(bytes: number): string {
 export function averageLatencyMs({ latencies }: ServerStatistics): number {
   return Math.round(latencies.averageMs * 10_000) / 10_000;
 }
+
+/** Who and where, as operators see it elsewhere: ids in ZooKeeper's form. */
+export function placeOf(connection: ServerConnection): { session?: string; address: string } {
+  const { session } = connection;
+  return { ...(session && { session: hex(session.id) }), address: addressOf(connection) };
+}
+
+export function addressOf({ peer }: ServerConnection): string {
+  return `${peer.address}:${peer.port}`;
+}

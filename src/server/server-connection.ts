@@ -7,6 +7,7 @@ import type { Identity } from './access.ts';
 import type { RequestRate } from './request-rate.ts';
 import { Latencies } from './server-statistics.ts';
 import type { ServerSession } from './session-table.ts';
+import type { SlicedWork } from './sliced-work.ts';
 
 const OPENING_BYTES = 4;
 const GATHERED_BYTES = 64 * 1024;
@@ -68,6 +69,16 @@ export class ServerConnection {
   rate: RequestRate | undefined;
   /** What it has had of one turn of the event loop: the intake's to keep. */
   readonly turn = { number: 0, usedMs: 0 };
+  /** What it has had lately: the intake's to keep. */
+  readonly load = { usedMs: 0, atMs: 0 };
+  /** What is left of the request that is under way. */
+  work: SlicedWork | undefined;
+  /** The client is gone, and what it asked before is being done. Nothing is answered. */
+  departed = false;
+  /** It has asked a four-letter word, and is not heard any more. */
+  asksWord = false;
+  /** How long the frames are that waited when the client left. */
+  waitingBytes = 0;
   /** Why they have not been handled. */
   stalledBy: Obstacle | undefined;
   /** Answers that wait for the disk. */
@@ -85,6 +96,9 @@ export class ServerConnection {
   #writtenBytes = 0;
   #freeUntil = 0;
   #frameMark = 0;
+  #frameOpen = false;
+  /** Events behind the answer that is being made; undefined if none is. */
+  eventsLater: (() => void)[] | undefined;
   #held: Held[] = [];
   #heldCount = 0;
   #ending = false;
@@ -155,12 +169,14 @@ export class ServerConnection {
   /** Begins a frame of the output: to be written into what is returned, and to be ended by `endFrame`. */
   beginFrame(): JuteWriter {
     this.#frameMark = this.#out.beginFrame();
+    this.#frameOpen = true;
     return this.#out;
   }
 
   /** The frame goes out when everything up to `heldUntil` is on disk (at once if undefined), and behind all before it. */
   endFrame(heldUntil: bigint | undefined, answers: boolean): void {
     this.#out.endFrame(this.#frameMark);
+    this.#frameOpen = false;
     this.sentCount++;
     const endsAt = this.#writtenBytes + this.#out.byteLength;
     const last = this.#held.at(-1);
@@ -195,6 +211,7 @@ export class ServerConnection {
 
   /** Sends what may go out: all that one step produced, in one write. */
   flush(): void {
+    if (this.#frameOpen) return; // It is found by its place behind what has not been written.
     const bytes = this.#freeUntil - this.#writtenBytes;
     if (bytes > 0) {
       this.#writtenBytes = this.#freeUntil;
@@ -227,10 +244,25 @@ export class ServerConnection {
     this.link.destroy();
   }
 
+  /** How long the frames are that wait. */
+  measureWaiting(): number {
+    const frames = this.waiting.drain();
+    for (const frame of frames) this.waiting.push(frame);
+    this.waitingBytes = frames.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    return this.waitingBytes;
+  }
+
   /** The link is gone: what waits on either side of it waits for nothing. */
   abandon(): void {
     this.over = true;
     this.waiting.drain();
+    this.silence();
+  }
+
+  /** The link is gone: nothing more goes out. */
+  silence(): void {
+    this.#frameOpen = false;
+    this.eventsLater = undefined;
     this.#held = [];
     this.#heldCount = 0;
     this.outstandingCount = 0;

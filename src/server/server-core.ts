@@ -1,19 +1,19 @@
 import { invariant } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
-import { isSameSecret } from '../base/hash.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { processFacts } from '../base/process-facts.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { eventTypes, type NodeEventType, permissions } from '../protocol/constants.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
-import { ProtocolError } from '../protocol/errors.ts';
-import { Connect, Connected } from '../protocol/handshake.ts';
+import { Connected } from '../protocol/handshake.ts';
 import { JuteReader } from '../protocol/jute-reader.ts';
 import { type Operation, operationOf, xids } from '../protocol/operations.ts';
+import type { ValueOf } from '../protocol/record.ts';
 import { ReplyHeader, RequestHeader, WatcherEvent } from '../protocol/records.ts';
 import { isAllowed } from './access.ts';
 import { Admission, type Leave } from './admission.ts';
-import { DataTree, kindOf, type Moment, ttlOf, type Undo } from './data-tree.ts';
+import { DataTree, type Moment, type Undo } from './data-tree.ts';
+import { EventTeller } from './event-teller.ts';
 import { firstZxid } from './first-zxid.ts';
 import {
   answerFourLetterWord,
@@ -21,8 +21,9 @@ import {
   type FourLetterWord,
   fourLetterWordOf,
 } from './four-letter-words.ts';
+import { Handshakes, type HandshakesOwner } from './handshakes.ts';
 import { ReadOperations } from './read-operations.ts';
-import { hex } from './reported.ts';
+import { hex, placeOf } from './reported.ts';
 import { type Answer, type HandlerContext, RequestHandlers } from './request-handlers.ts';
 import { RequestIntake } from './request-intake.ts';
 import { RequestRate } from './request-rate.ts';
@@ -30,14 +31,16 @@ import { type Peer, ServerConnection, type ServerLink } from './server-connectio
 import { limitsFrom, type ServerLimits } from './server-limits.ts';
 import { type DropKind, ServerStatistics } from './server-statistics.ts';
 import { type ServerSession, SessionTable } from './session-table.ts';
+import type { SlicedWork } from './sliced-work.ts';
 import type { DiskReport } from './storage/disk-report.ts';
 import type { Recovered } from './storage/recover.ts';
 import type { SavedState } from './storage/snapshot-format.ts';
 import type { StoreOwner } from './storage/store.ts';
 import type { Journal, Transaction } from './transaction.ts';
 import { UnsettledTransactions } from './unsettled-transactions.ts';
+import { Upkeep, type UpkeepOwner } from './upkeep.ts';
 import { WatchTable } from './watch-table.ts';
-import { type Happening, WriteOperations, type Written } from './write-operations.ts';
+import { WriteOperations, type Written } from './write-operations.ts';
 
 export interface ServerCoreOptions {
   readonly clock: Clock;
@@ -67,13 +70,20 @@ const EVENT_NUMBERS = Object.fromEntries(
   Object.entries(eventTypes).map(([number, type]) => [type, Number(number)]),
 ) as Record<NodeEventType, number>;
 const CONNECTED_STATE = 3;
+/** How many connections are written to in one turn, beside those that asked: each is a call into the system. */
+const FLUSHED_PER_TURN = 128;
+/** What is written at once of a text that may be very long. */
+const TEXT_LENGTH_MAX = 8 * 1024;
+/** How long one turn may go on telling of what has happened, where many are to be told of much. */
+const TELLING_MS = 1.5;
 
 /**
  * The server, without sockets or timers: links are handed to it, chunks of bytes are given to it, and it is called
- * when time has passed. One frame is handled completely before the next, which gives every ordering guarantee of
- * ZooKeeper: a session's requests in order, writes one at a time, events before the reply to what caused them.
+ * when time has passed. One frame of a client is handled completely before its next one, what a request does happens in one
+ * step, and nothing else is done until its events are told, which gives every ordering guarantee of ZooKeeper: a
+ * session's requests in order, writes one at a time, events before the reply to what caused them.
  */
-export class ServerCore implements HandlerContext, StoreOwner {
+export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, UpkeepOwner {
   readonly limits: ServerLimits;
   readonly tree: DataTree;
   readonly watches = new WatchTable<ServerConnection>();
@@ -95,9 +105,12 @@ export class ServerCore implements HandlerContext, StoreOwner {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #handlers: RequestHandlers;
+  readonly #handshakes: Handshakes;
   readonly #intake: RequestIntake;
+  readonly #teller: EventTeller;
+  readonly #upkeep: Upkeep;
   /** Connections that are not a session yet, the oldest first. */
-  readonly #strangers = new Set<ServerConnection>();
+  readonly handshaking = new Set<ServerConnection>();
   readonly #dirty = new Set<ServerConnection>();
   /** Connections with output that waits for the disk. */
   readonly #holding = new Set<ServerConnection>();
@@ -105,7 +118,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** What has happened and is not on disk yet. */
   readonly #unsettled = new UnsettledTransactions();
   #zxid: bigint;
-  #reapAtMs: number;
+  #flushRoom = FLUSHED_PER_TURN;
   /** When the bytes that are being handled came in. */
   #receivedAtMs = 0;
   /** Why writes are refused, while they are. */
@@ -127,17 +140,30 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.writes = new WriteOperations(this.tree, { ...this.limits, ttlNodes: options.ttlNodes ?? true });
     this.reads = new ReadOperations(this.tree, this.limits.replyBytesMax);
     this.#handlers = new RequestHandlers(this);
+    this.#handshakes = new Handshakes(this, log);
+    this.#teller = new EventTeller({
+      watches: this.watches,
+      tell: (connection, { type, path, acl }, zxid) => {
+        if (isAllowed(acl, permissions.read, connection.identities))
+          this.notify(connection, type, path, zxid);
+      },
+    });
+    const teller = this.#teller;
     this.#intake = new RequestIntake({
       limits: this.limits,
+      get busy() {
+        return teller.busy;
+      },
       nowMs: () => clock.nowMs(),
       handle: (connection, frame) => this.#frame(connection, frame),
-      drop: (connection, reason) => this.#drop(connection, reason),
+      drop: (connection, reason) => this.drop(connection, reason),
+      departed: (connection) => this.#gone(connection),
     });
     this.#zxid = firstZxid(clock.wallMs(), options.recovered?.usedZxid ?? 0n);
     // As in ZooKeeper: a full timeout from now, since nobody can know how long the server was away.
     for (const session of options.recovered?.sessions.values() ?? [])
       this.sessions.restore(session, clock.nowMs());
-    this.#reapAtMs = clock.nowMs() + this.limits.reapMs;
+    this.#upkeep = new Upkeep(this);
   }
 
   get zxid(): bigint {
@@ -149,10 +175,17 @@ export class ServerCore implements HandlerContext, StoreOwner {
   }
   /** Whether `tick` should be called once all input that is there has been handed out, so that turns are told apart. */
   get turnIsLong(): boolean {
-    return this.#intake.turnIsLong;
+    return this.#intake.turnIsLong || this.busy || this.#dirty.size > 0 || this.#upkeep.unfinished;
+  }
+  /** Whether events are under way, behind which every request must come. */
+  get busy(): boolean {
+    return this.#teller.busy;
   }
   get nowMs(): number {
     return this.#clock.nowMs();
+  }
+  get wallMs(): number {
+    return this.#clock.wallMs();
   }
 
   // Connections
@@ -175,12 +208,12 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (requestsPerSecondMax !== Number.POSITIVE_INFINITY)
       connection.rate = new RequestRate(requestsPerSecondMax, nowMs);
     this.connections.add(connection);
-    this.#strangers.add(connection);
+    this.handshaking.add(connection);
     return connection;
   }
 
   receive(connection: ServerConnection, chunk: Buffer): void {
-    if (connection.over) return;
+    if (connection.over || connection.asksWord) return;
     this.#receivedAtMs = this.nowMs;
     let bytes = chunk;
     if (!connection.opened) {
@@ -191,10 +224,11 @@ export class ServerCore implements HandlerContext, StoreOwner {
       bytes = opening;
     }
     connection.push(bytes);
-    this.#intake.work(connection);
+    this.#intake.received(connection, bytes.byteLength);
     const { session, stalledBy } = connection;
     // It was heard, though not all that it said has been handled.
     if (stalledBy && session && !session.over) this.sessions.touch(session, this.nowMs);
+    this.#flushOne(connection);
     this.#flush();
   }
 
@@ -207,17 +241,29 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** The peer is gone. Its session stays, its watches do not; what it asked before it went is done, as in ZooKeeper. */
   closed(connection: ServerConnection): void {
-    if (!connection.over) this.#intake.finish(connection);
-    if (!connection.over && connection.session) {
-      this.#log('info', 'connection closed', placeOf(connection));
-    }
     this.#intake.outstandingCount -= connection.outstandingCount;
-    connection.abandon();
-    this.#forget(connection);
+    if (connection.over) this.#gone(connection);
+    else {
+      if (connection.session) this.#log('info', 'connection closed', placeOf(connection));
+      connection.silence();
+      this.connections.delete(connection);
+      this.handshaking.delete(connection);
+      this.#dirty.delete(connection);
+      this.#holding.delete(connection);
+      this.watches.forget(connection);
+      this.#intake.depart(connection);
+    }
     this.#flush();
   }
 
-  #drop(connection: ServerConnection, reason: string, kind: DropKind = 'protocol'): void {
+  /** Nothing more is to be done for it. */
+  #gone(connection: ServerConnection): void {
+    connection.abandon();
+    this.#forget(connection);
+  }
+
+  drop(connection: ServerConnection, reason: string, kind: DropKind = 'protocol'): void {
+    if (connection.departed) return this.#gone(connection); // Nobody is there to be cut off.
     this.statistics.counts.dropped[kind]++;
     this.#log('info', 'connection dropped', { ...placeOf(connection), reason });
     this.#intake.outstandingCount -= connection.outstandingCount;
@@ -227,7 +273,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   #forget(connection: ServerConnection): void {
     this.connections.delete(connection);
-    this.#strangers.delete(connection);
+    this.handshaking.delete(connection);
     this.watches.forget(connection);
     this.#dirty.delete(connection);
     this.#intake.forget(connection);
@@ -236,7 +282,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** Cuts a session's connection, if it has one. The session stays. */
   disconnect(session: ServerSession<ServerConnection>): void {
-    if (session.connection) this.#drop(session.connection, 'cut by the operator', 'operator');
+    if (session.connection) this.drop(session.connection, 'cut by the operator', 'operator');
   }
 
   /** An operator's question: the answer is text, and the end of the connection. */
@@ -250,23 +296,44 @@ export class ServerCore implements HandlerContext, StoreOwner {
       processFacts,
     });
     this.statistics.sentCount++;
+    if (typeof text !== 'string') {
+      connection.asksWord = true;
+      connection.work = this.#say(connection, text);
+      return this.#intake.work(connection);
+    }
     connection.endWith(text);
     this.#forget(connection);
   }
 
-  #frame(connection: ServerConnection, frame: Buffer): void {
+  /** A long text, as fast as it is taken. */
+  *#say(connection: ServerConnection, parts: Iterable<string>): SlicedWork {
+    let text = '';
+    for (const part of parts) {
+      text += part;
+      if (text.length < TEXT_LENGTH_MAX) continue;
+      connection.link.write(Buffer.from(text));
+      text = '';
+      yield;
+      if (connection.over || connection.departed) return;
+    }
+    connection.endWith(text);
+    this.#forget(connection);
+  }
+
+  #frame(connection: ServerConnection, frame: Buffer): SlicedWork | undefined {
     connection.receivedCount++;
     this.statistics.receivedCount++;
     const input = new JuteReader(frame);
-    if (!connection.session) return this.#handshake(connection, input);
-    if (frame.byteLength < RequestHeader.bytesMin) return this.#drop(connection, 'a frame without a header');
+    if (!connection.session) return void this.#handshakes.handle(connection, input);
+    if (frame.byteLength < RequestHeader.bytesMin)
+      return void this.drop(connection, 'a frame without a header');
     const { xid, type } = RequestHeader.read(input);
     const { session } = connection;
     if (session.over) {
-      return this.#drop(connection, 'its session is over', 'session-over');
+      return void this.drop(connection, 'its session is over', 'session-over');
     }
-    if (this.requestGate && this.#refused(connection, xid, type, frame)) return;
-    this.#handlers.handle(connection, { xid, opcode: type, input });
+    if (this.requestGate && this.#refused(connection, xid, type, frame)) return undefined;
+    return this.#handlers.handle(connection, { xid, opcode: type, input });
   }
 
   /** Whether the request was refused beforehand: it is answered then, and has had no effect. */
@@ -282,92 +349,28 @@ export class ServerCore implements HandlerContext, StoreOwner {
     return true;
   }
 
-  #handshake(connection: ServerConnection, input: JuteReader): void {
-    let request: ReturnType<typeof Connect.read>;
-    try {
-      request = Connect.read(input);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      return this.#drop(connection, 'not a connect request');
-    }
-    this.statistics.counts.connectRequestCount++;
-    // A client that has seen more than we know belongs to another server, or to a past we have lost.
-    if (request.lastZxidSeen > this.#zxid) {
-      return this.#drop(connection, 'it has seen a later transaction', 'ahead');
-    }
-    const { sessionTimeoutMsMin, sessionTimeoutMsMax } = this.limits;
-    const timeoutMs = Math.min(sessionTimeoutMsMax, Math.max(sessionTimeoutMsMin, request.timeOut));
-    if (request.sessionId === 0n && this.sessions.count >= this.limits.sessionsMax) {
-      return this.#drop(connection, 'there are too many sessions', 'limit');
-    }
-    // As with ZooKeeper's read-only servers: a session that nobody will know of is for those who asked for that.
-    if (this.readOnly && request.sessionId === 0n && !request.readOnly) {
-      return this.#drop(connection, 'a new session cannot be kept while the disk takes nothing', 'disk');
-    }
-    const session =
-      request.sessionId === 0n
-        ? this.#openSession(timeoutMs)
-        : this.#renewSession(request.sessionId, request.passwd, timeoutMs);
-    if (session) {
-      session.connection = connection;
-      connection.session = session;
-      this.#strangers.delete(connection);
-      connection.lastOperation = 'openSession';
-      connection.lastZxid = this.#zxid;
-      this.#countAnswer(connection);
-      const renewed = request.sessionId !== 0n;
-      this.statistics.counts[renewed ? 'renewedSessionCount' : 'openedSessionCount']++;
-      this.#log('info', renewed ? 'session renewed' : 'session opened', {
-        ...placeOf(connection),
-        timeoutMs,
-      });
-    } else {
-      this.#log('info', 'session refused', {
-        session: hex(request.sessionId),
-        address: addressOf(connection),
-        reason: this.sessions.get(request.sessionId) ? 'wrong password' : 'it is over, or never was',
-      });
-    }
-    Connected.write(connection.beginFrame(), {
-      protocolVersion: 0,
-      timeOut: session ? timeoutMs : 0,
-      sessionId: session?.id ?? 0n,
-      passwd: session?.password ?? Buffer.alloc(16),
-      readOnly: request.readOnly === null ? null : request.readOnly && this.readOnly,
-    });
+  /** The session serves, and is served by, this connection from now on. */
+  attach(session: ServerSession<ServerConnection>, connection: ServerConnection): void {
+    session.connection = connection;
+    connection.session = session;
+    this.handshaking.delete(connection);
+    connection.lastOperation = 'openSession';
+    connection.lastZxid = this.#zxid;
+    this.#countAnswer(connection);
+  }
+
+  /** Sends the answer to a connect request, and ends the connection if there is no session for it. */
+  answerHandshake(connection: ServerConnection, answer: ValueOf<typeof Connected>): void {
+    Connected.write(connection.beginFrame(), answer);
     this.#send(connection, true, this.#unsettled.newestZxid);
-    if (!session) this.#end(connection);
+    if (!connection.session) this.#end(connection);
   }
 
-  #openSession(timeoutMs: number): ServerSession<ServerConnection> {
-    const session = this.sessions.create(timeoutMs, this.nowMs);
-    if (this.readOnly) session.unkept = true;
-    else this.#keepSession(session);
-    return session;
-  }
-
-  #keepSession({ id: sessionId, password, timeoutMs }: ServerSession<ServerConnection>): void {
+  keepSession({ id: sessionId, password, timeoutMs }: ServerSession<ServerConnection>): void {
     const { zxid, timeMs } = this.nextMoment();
     this.#journalize({ kind: 'open-session', zxid, timeMs, sessionId, password, timeoutMs }, () =>
       this.sessions.remove(sessionId),
     );
-  }
-
-  #renewSession(
-    id: bigint,
-    password: Uint8Array | null,
-    timeoutMs: number,
-  ): ServerSession<ServerConnection> | undefined {
-    const session = this.sessions.get(id);
-    // The password first: ids are numbers in a row, and whoever guesses one must not be able to cut its owner off.
-    if (!session || !password || !isSameSecret(session.password, password)) return undefined;
-    // A client that comes back may not have noticed yet that its connection is gone: this one takes its place.
-    if (session.connection) {
-      this.#drop(session.connection, 'its session moved to another connection', 'session-moved');
-    }
-    session.timeoutMs = timeoutMs;
-    this.sessions.touch(session, this.nowMs);
-    return session;
   }
 
   // Transactions
@@ -383,7 +386,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     if (written.changes.length > 0) {
       this.#journalize({ kind: 'tree', zxid, timeMs, changes: written.changes }, written.undo);
     }
-    for (const happening of written.happenings) this.#tell(happening, zxid);
+    this.#teller.tell(written.happenings, zxid);
   }
 
   /** Ends a session as its client wants it. */
@@ -396,34 +399,33 @@ export class ServerCore implements HandlerContext, StoreOwner {
   /** Ends a session as if its time were over. */
   expire(session: ServerSession<ServerConnection>): void {
     invariant(!this.readOnly || session.unkept, 'a session that is kept ends in a transaction');
-    this.#expire(session);
-    this.#flush();
-  }
-
-  #expire(session: ServerSession<ServerConnection>): void {
     this.statistics.counts.expiredSessionCount++;
     this.#log('info', 'session expired', { session: hex(session.id), timeoutMs: session.timeoutMs });
     this.#endSession(session);
-    if (session.connection) this.#drop(session.connection, 'its session expired', 'session-over');
+    if (session.connection) this.drop(session.connection, 'its session expired', 'session-over');
+    this.#flush();
   }
 
-  /** All its ephemeral nodes go in one transaction. */
+  /** Its ephemeral nodes go with it in one transaction, but for those of sessions that have very many. */
   #endSession(session: ServerSession<ServerConnection>): Moment {
     const moment = this.nextMoment();
     if (session.unkept) {
       this.sessions.remove(session.id);
       return moment;
     }
-    const removed = this.tree.ephemeralsOf(session.id).map((path) => this.writes.remove(path, moment));
+    const { changes, happenings, undo } = this.#upkeep.removeFirst(session.id, moment);
     this.sessions.remove(session.id);
-    const changes = removed.flatMap((written) => written.changes);
     this.#journalize({ kind: 'close-session', ...moment, sessionId: session.id, changes }, () => {
-      for (const written of removed.reverse()) written.undo();
+      undo();
       this.sessions.restore(session, this.nowMs);
     });
-    for (const happening of removed.flatMap((written) => written.happenings))
-      this.#tell(happening, moment.zxid);
+    this.#teller.tell(happenings, moment.zxid);
     return moment;
+  }
+
+  /** Goes on with the end of a session that had very many nodes; true if nothing of it is left. */
+  endMore({ id }: ServerSession<ServerConnection>): boolean {
+    return this.#upkeep.endMore(id);
   }
 
   #journalize(transaction: Transaction, undo: Undo): void {
@@ -433,40 +435,73 @@ export class ServerCore implements HandlerContext, StoreOwner {
     this.#journal.append(transaction);
   }
 
-  #tell(happening: Happening, zxid: bigint): void {
-    const told = this.watches.fire(happening);
-    if (!told) return;
-    const { type, path, acl } = happening;
-    for (const connection of told) {
-      if (isAllowed(acl, permissions.read, connection.identities)) this.notify(connection, type, path, zxid);
-    }
-  }
-
   /** Tells one connection of an event. */
   notify(connection: ServerConnection, type: NodeEventType, path: string, zxid: bigint): void {
-    if (connection.over) return;
+    if (connection.over || connection.departed) return;
+    if (connection.eventsLater) {
+      connection.eventsLater.push(() => this.notify(connection, type, path, zxid));
+      return;
+    }
     const out = connection.beginFrame();
     ReplyHeader.write(out, { xid: xids.notification, zxid, err: 0 });
     WatcherEvent.write(out, { type: EVENT_NUMBERS[type], state: CONNECTED_STATE, path });
     this.#send(connection, false, this.#unsettled.newestZxid);
   }
 
-  /** Answers a request, and ends the connection if the answer says so. */
-  answer(connection: ServerConnection, xid: number, answer: Answer): void {
-    const { err, codec, shows } = answer;
-    if (!connection.over) {
-      let { zxid } = answer;
-      let heldUntil = this.#unsettled.newestZxid;
-      if (heldUntil !== undefined && shows !== undefined) {
-        // What shows one node only need not wait for the disk to take changes of others.
-        heldUntil = shows === 'nothing' ? undefined : this.#unsettled.lastToChange(shows);
-        zxid = heldUntil ?? this.#unsettled.settledZxid(zxid);
-      }
+  /** Answers a request, and ends the connection if the answer says so. What is returned must be done first, if it is. */
+  answer(connection: ServerConnection, xid: number, answer: Answer): SlicedWork | undefined {
+    if (!connection.over && !connection.departed) {
+      if (this.busy) return this.#answerBehindEvents(connection, xid, answer);
+      if (answer.inSteps) return this.#answerInSteps(connection, xid, answer, answer.inSteps);
+      const { zxid, heldUntil } = this.#asShown(answer);
       const out = connection.beginFrame();
-      ReplyHeader.write(out, { xid, zxid, err });
-      codec?.write(out, answer.value);
+      ReplyHeader.write(out, { xid, zxid, err: answer.err });
+      answer.codec?.write(out, answer.value);
       this.#send(connection, true, heldUntil);
     }
+    this.#countAnswer(connection);
+    if (answer.ends) this.#end(connection);
+    return undefined;
+  }
+
+  /** Up to which transaction an answer tells, and which one must be on disk before it may. */
+  #asShown({ zxid, shows }: Answer): { readonly zxid: bigint; readonly heldUntil: bigint | undefined } {
+    const newest = this.#unsettled.newestZxid;
+    if (newest === undefined || shows === undefined) return { zxid, heldUntil: newest };
+    // What shows one node only need not wait for the disk to take changes of others.
+    const heldUntil = shows === 'nothing' ? undefined : this.#unsettled.lastToChange(shows);
+    return { zxid: heldUntil ?? this.#unsettled.settledZxid(zxid), heldUntil };
+  }
+
+  *#answerBehindEvents(connection: ServerConnection, xid: number, answer: Answer): SlicedWork {
+    while (this.busy) yield;
+    const rest = this.answer(connection, xid, answer);
+    if (rest) yield* rest;
+  }
+
+  /** A long answer shows one moment; events of later ones come behind it. */
+  *#answerInSteps(
+    connection: ServerConnection,
+    xid: number,
+    answer: Answer,
+    write: NonNullable<Answer['inSteps']>,
+  ): SlicedWork {
+    const { zxid, heldUntil } = this.#asShown(answer);
+    const { takenBackCount } = this.#unsettled;
+    const out = connection.beginFrame();
+    connection.eventsLater = [];
+    ReplyHeader.write(out, { xid, zxid, err: answer.err });
+    for (const steps = write(out); !steps.next().done; ) {
+      yield;
+      if (connection.over || connection.departed) return;
+    }
+    const { eventsLater } = connection;
+    connection.eventsLater = undefined;
+    const mayBeGone = heldUntil !== undefined && this.#unsettled.takenBackCount > takenBackCount;
+    if (mayBeGone) return this.drop(connection, 'the disk took no more', 'disk');
+    const isHeld = heldUntil !== undefined && this.#unsettled.has(heldUntil);
+    this.#send(connection, true, isHeld ? heldUntil : undefined);
+    for (const tell of eventsLater) tell();
     this.#countAnswer(connection);
     if (answer.ends) this.#end(connection);
   }
@@ -497,11 +532,16 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   #flush(): void {
     for (const connection of this.#dirty) {
-      connection.flush();
-      if (connection.outputBytes > this.limits.outputBytesMax)
-        this.#drop(connection, 'it does not read', 'not-reading');
+      if (this.#flushRoom-- <= 0) return; // The others in the next turn.
+      this.#flushOne(connection);
     }
-    this.#dirty.clear();
+  }
+
+  #flushOne(connection: ServerConnection): void {
+    if (!this.#dirty.delete(connection)) return;
+    connection.flush();
+    if (connection.outputBytes > this.limits.outputBytesMax && !connection.departed)
+      this.drop(connection, 'it does not read', 'not-reading');
   }
 
   // The disk
@@ -528,8 +568,9 @@ export class ServerCore implements HandlerContext, StoreOwner {
    */
   storeFailed(error: Error): void {
     this.#writeFault = error.message;
+    this.#teller.forget((zxid) => this.#unsettled.has(zxid));
     this.#unsettled.takeBack();
-    for (const connection of this.#holding) this.#drop(connection, 'the disk took no more', 'disk');
+    for (const connection of this.#holding) this.drop(connection, 'the disk took no more', 'disk');
     this.#holding.clear();
     this.#intake.resume();
     this.#flush();
@@ -541,7 +582,7 @@ export class ServerCore implements HandlerContext, StoreOwner {
     for (const session of this.sessions.all()) {
       if (!session.unkept) continue;
       delete session.unkept;
-      this.#keepSession(session);
+      this.keepSession(session);
     }
   }
 
@@ -567,55 +608,20 @@ export class ServerCore implements HandlerContext, StoreOwner {
 
   /** When `tick` must be called at the latest. */
   get wakeAtMs(): number {
-    return Math.min(
-      this.sessions.nextDueAtMs ?? Number.POSITIVE_INFINITY,
-      this.#reapAtMs,
-      this.#handshakeDueAtMs(),
-      this.#intake.wakeAtMs,
-    );
+    return Math.min(this.#upkeep.wakeAtMs, this.#intake.wakeAtMs);
   }
 
   tick(): void {
-    const { nowMs } = this;
-    for (const session of this.sessions.due(nowMs)) {
-      // It is not silent: we do not listen, until the disk has taken what it asked before.
-      if (session.connection?.stalledBy === 'disk') this.sessions.touch(session, nowMs);
-      // It has ended for its client, but what it holds can only be given up in a transaction.
-      else if (this.readOnly && !session.unkept) this.sessions.postpone(session, nowMs);
-      else this.#expire(session);
-    }
-    for (const connection of this.#strangers) {
-      // As `wakeAtMs` reckons it: the difference of two such times may be less, by a rounding error.
-      if (nowMs < connection.openedAtMs + this.limits.handshakeMs) break;
-      this.#drop(connection, 'no connect request in time', 'handshake-time');
-    }
-    if (nowMs >= this.#reapAtMs) {
-      this.#reapAtMs = nowMs + this.limits.reapMs;
-      if (!this.readOnly) this.#reap();
-    }
+    this.#flushRoom = FLUSHED_PER_TURN;
+    const endMs = this.nowMs + TELLING_MS;
+    while (this.busy && this.nowMs < endMs) this.#teller.more();
+    this.#upkeep.run();
     this.#intake.newTurn();
     this.#flush();
   }
 
-  #handshakeDueAtMs(): number {
-    const { value: oldest } = this.#strangers.values().next();
-    return oldest ? oldest.openedAtMs + this.limits.handshakeMs : Number.POSITIVE_INFINITY;
-  }
-
-  /** Removes containers that have become empty, and childless nodes whose time to live is over. */
-  #reap(): void {
-    const wallMs = this.#clock.wallMs();
-    for (const path of [...this.tree.perishable()]) {
-      const node = this.tree.get(path);
-      if (!node || (node.children?.size ?? 0) > 0) continue;
-      const due =
-        kindOf(node.owner) === 'container'
-          ? node.createCount > 0
-          : wallMs - node.mtimeMs > Number(ttlOf(node.owner));
-      if (!due) continue;
-      const moment = this.nextMoment();
-      this.commit(this.writes.remove(path, moment), moment);
-    }
+  dropHandshaking(connection: ServerConnection): void {
+    this.drop(connection, 'no connect request in time', 'handshake-time');
   }
 
   /** Why writes are refused, while they are. */
@@ -627,14 +633,4 @@ export class ServerCore implements HandlerContext, StoreOwner {
   get writeRefusal(): number | undefined {
     return this.readOnly ? errorCodes['not-read-only'] : undefined;
   }
-}
-
-/** Who and where, as operators see it elsewhere: ids in ZooKeeper's form. */
-function placeOf(connection: ServerConnection): { session?: string; address: string } {
-  const { session } = connection;
-  return { ...(session && { session: hex(session.id) }), address: addressOf(connection) };
-}
-
-function addressOf({ peer }: ServerConnection): string {
-  return `${peer.address}:${peer.port}`;
 }

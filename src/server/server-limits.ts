@@ -50,6 +50,8 @@ export interface ServerLimits {
   readonly nodeBytesMax: number;
   /** The access list of one node. */
   readonly aclBytesMax: number;
+  /** The access lists that one multi writes, together. */
+  readonly multiAclBytesMax: number;
   /** Paths, data and access lists of all nodes. */
   readonly dataBytesMax: number;
 }
@@ -88,6 +90,7 @@ export const defaultLimits: ServerLimits = {
   nodesMax: 1_000_000,
   nodeBytesMax: REQUEST_BYTES_MAX,
   aclBytesMax: 16 * KIBIBYTE,
+  multiAclBytesMax: MEBIBYTE,
   dataBytesMax: 1024 * MEBIBYTE,
 };
 

@@ -99,10 +99,17 @@ export class SessionTable<C> {
     this.#sessions.delete(id);
   }
 
-  /** The sessions that are due, oldest first. */
-  due(nowMs: number): ServerSession<C>[] {
+  /** The first sessions that are due, oldest first, as many as this at most. */
+  due(nowMs: number, countMax = Number.POSITIVE_INFINITY): ServerSession<C>[] {
     const times = [...this.#buckets.keys()].filter((atMs) => atMs <= nowMs).sort((a, b) => a - b);
-    return times.flatMap((atMs) => [...this.#buckets.get(atMs)!]);
+    const due: ServerSession<C>[] = [];
+    for (const atMs of times) {
+      for (const session of this.#buckets.get(atMs)!) {
+        if (due.length >= countMax) return due;
+        due.push(session);
+      }
+    }
+    return due;
   }
 
   /** When the next session is due, if nothing is heard of it. */

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { processFacts } from '../base/process-facts.ts';
@@ -30,6 +31,9 @@ const defaultAdminLimits: AdminLimits = {
   answerMs: 30_000,
 };
 
+/** What is written at once of an answer that may be very long. */
+const TEXT_LENGTH_MAX = 16 * 1024;
+
 /** The HTTP endpoint of operators: commands as JSON, metrics, health. */
 export class TcpAdmin {
   readonly #core: ServerCore;
@@ -38,6 +42,10 @@ export class TcpAdmin {
   readonly #log: Log;
   readonly #limits: AdminLimits;
   readonly #server: Server;
+  /** Those that are connected, the one that asked or came longest ago first. */
+  readonly #sockets = new Set<Socket>();
+  /** Those that have not been answered yet. */
+  readonly #answering = new Set<Socket>();
 
   constructor(
     core: ServerCore,
@@ -64,7 +72,22 @@ export class TcpAdmin {
       },
       (request, response) => this.#handle(request, response),
     );
-    this.#server.maxConnections = limits.connectionsMax;
+    this.#server.on('connection', (socket) => this.#admit(socket));
+  }
+
+  /**
+   * The newest is let in: connections that ask nothing must not keep out whoever asks whether the server is well. The
+   * one that has been idle for longest makes room for it.
+   */
+  #admit(socket: Socket): void {
+    if (this.#sockets.size >= this.#limits.connectionsMax) {
+      const [idle] = [...this.#sockets].filter((each) => !this.#answering.has(each));
+      (idle ?? socket).destroy();
+      if (!idle) return;
+      this.#sockets.delete(idle);
+    }
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
   }
 
   /** Where it can be asked, e.g. `http://127.0.0.1:8080`. */
@@ -92,19 +115,46 @@ export class TcpAdmin {
     const { nowMs } = this.#core;
     // A peer that takes an answer drop by drop, or never ends its request, holds nothing for longer than this.
     const cancel = this.#clock.at(nowMs + this.#limits.answerMs, () => request.socket.destroy());
-    response.on('close', cancel);
+    const { socket } = request;
+    this.#answering.add(socket);
+    response.on('close', () => {
+      cancel();
+      this.#answering.delete(socket);
+      if (this.#sockets.delete(socket) && !socket.destroyed) this.#sockets.add(socket); // Behind the others.
+    });
     const { status, type, body, headers } = this.#answer(request);
+    const isShort = typeof body === 'string';
     // Nobody here reads a body: what a peer sends of one must not be taken for its next request.
     const hasBody = 'content-length' in request.headers || 'transfer-encoding' in request.headers;
     response.writeHead(status, {
       'content-type': type,
-      'content-length': Buffer.byteLength(body),
+      ...(isShort && { 'content-length': Buffer.byteLength(body) }),
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       ...(hasBody && { connection: 'close' }),
       ...headers,
     });
-    response.end(body);
+    if (isShort) response.end(body);
+    else this.#send(response, body[Symbol.iterator]());
+  }
+
+  /** A piece of a long answer in each turn of the event loop, as fast as it is taken. */
+  #send(response: ServerResponse, parts: Iterator<string>): void {
+    if (response.destroyed) return;
+    let text = '';
+    try {
+      while (text.length < TEXT_LENGTH_MAX) {
+        const next = parts.next();
+        if (next.done) return void response.end(`${text}\n`);
+        text += next.value;
+      }
+    } catch (error) {
+      this.#log('error', 'an admin request failed', { error });
+      return void response.destroy();
+    }
+    const more = () => this.#send(response, parts);
+    if (response.write(text)) this.#clock.afterInput(more);
+    else response.once('drain', more);
   }
 
   #answer({ method = '', url = '', headers }: IncomingMessage): AdminAnswer {

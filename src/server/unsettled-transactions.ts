@@ -10,6 +10,8 @@ interface Unsettled {
 export class UnsettledTransactions {
   readonly #transactions = new Fifo<Unsettled>();
   #newestZxid: bigint | undefined;
+  /** How often what was here never happened. */
+  takenBackCount = 0;
 
   add(zxid: bigint, undo: Undo): void {
     this.#transactions.push({ zxid, undo });
@@ -33,6 +35,12 @@ export class UnsettledTransactions {
     return oldest && oldest.zxid <= changedZxid ? changedZxid : undefined;
   }
 
+  /** Whether it is not on disk yet. */
+  has(zxid: bigint): boolean {
+    const oldest = this.#transactions.first();
+    return oldest !== undefined && oldest.zxid <= zxid;
+  }
+
   /** Everything up to this transaction is on disk. */
   settle(zxid: bigint): void {
     for (let oldest = this.#transactions.first(); oldest; oldest = this.#transactions.first()) {
@@ -44,6 +52,7 @@ export class UnsettledTransactions {
 
   /** None of them will be on disk: they never happened. */
   takeBack(): void {
+    this.takenBackCount++;
     for (const { undo } of this.#transactions.drain().reverse()) undo();
     this.#newestZxid = undefined;
   }

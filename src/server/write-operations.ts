@@ -3,7 +3,7 @@ import { errorCodes } from '../protocol/error-codes.ts';
 import type { MultiOp, MultiResult } from '../protocol/multi.ts';
 import { parentOf, pathFault } from '../protocol/paths.ts';
 import type { Acl, Stat } from '../protocol/records.ts';
-import { type Identity, isAllowed, normalizeAcl, Refusal } from './access.ts';
+import { type Identity, isAllowed, normalizeAcl, prepareAccess, Refusal } from './access.ts';
 import {
   aclBytesOf,
   CONTAINER_OWNER,
@@ -18,6 +18,7 @@ import {
 } from './data-tree.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { SharedAcls } from './shared-acls.ts';
+import type { SlicedWork } from './sliced-work.ts';
 import type { NodeChange } from './watch-table.ts';
 
 /** Who asks, and for what session: all that a write may depend on besides the tree. */
@@ -27,7 +28,10 @@ export interface Asker {
 }
 
 export interface WriteLimits
-  extends Pick<ServerLimits, 'nodesMax' | 'nodeBytesMax' | 'aclBytesMax' | 'dataBytesMax'> {
+  extends Pick<
+    ServerLimits,
+    'nodesMax' | 'nodeBytesMax' | 'aclBytesMax' | 'multiAclBytesMax' | 'dataBytesMax'
+  > {
   readonly ttlNodes: boolean;
 }
 
@@ -44,7 +48,16 @@ export interface Written<R> {
   readonly undo: Undo;
 }
 
+interface PreparedAcl {
+  readonly identities: readonly Identity[];
+  readonly identityCount: number;
+  readonly acl: readonly Acl[];
+}
+
 const PROTECTED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config']);
+
+/** The paths above a longer path are not cut out of it one by one, since each is then read from its beginning. */
+const SHORT_PATH_LENGTH = 256;
 
 type CreateRequest = Extract<MultiOp, { op: 'create' }>['request'];
 
@@ -56,6 +69,8 @@ export class WriteOperations {
   readonly #tree: DataTree;
   readonly #limits: WriteLimits;
   readonly #acls = new SharedAcls();
+  /** Access lists of requests that are being prepared, as they are to be stored. */
+  readonly #prepared = new WeakMap<readonly Acl[], PreparedAcl>();
 
   constructor(tree: DataTree, limits: WriteLimits) {
     this.#tree = tree;
@@ -86,7 +101,7 @@ export class WriteOperations {
     const undo = this.#tree.apply(change, moment);
     const stat = statOf(this.#existing(finalPath));
     const happenings: Happening[] = [
-      { type: 'node-created', path: finalPath, acl },
+      { type: 'node-created', path: finalPath, acl, above: aboveOf(finalPath, parent) },
       { type: 'node-children-changed', path: parentPath, acl: parent.acl },
     ];
     return { result: { path: finalPath, stat }, changes: [change], happenings, undo };
@@ -104,27 +119,27 @@ export class WriteOperations {
     const node = this.#existing(path);
     checkVersion(version, node.version);
     if ((node.children?.size ?? 0) > 0) throw new Refusal('not-empty');
-    return this.#remove(path, node.acl, parentPath, parent.acl, moment);
+    return this.#remove(path, node.acl, parentPath, parent, moment);
   }
 
   /** Removes a node that may be removed: after the checks of `delete`, or when its time is over. */
   remove(path: string, moment: Moment): Written<undefined> {
     const parentPath = parentOf(path);
-    return this.#remove(path, this.#existing(path).acl, parentPath, this.#existing(parentPath).acl, moment);
+    return this.#remove(path, this.#existing(path).acl, parentPath, this.#existing(parentPath), moment);
   }
 
   #remove(
     path: string,
     acl: readonly Acl[],
     parentPath: string,
-    parentAcl: readonly Acl[],
+    parent: TreeNode,
     moment: Moment,
   ): Written<undefined> {
     const change: TreeChange = { kind: 'delete', path };
     const undo = this.#tree.apply(change, moment);
     const happenings: Happening[] = [
-      { type: 'node-deleted', path, acl },
-      { type: 'node-children-changed', path: parentPath, acl: parentAcl },
+      { type: 'node-deleted', path, acl, above: aboveOf(path, parent) },
+      { type: 'node-children-changed', path: parentPath, acl: parent.acl },
     ];
     return { result: undefined, changes: [change], happenings, undo };
   }
@@ -141,7 +156,8 @@ export class WriteOperations {
     this.#fits(data, (data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
     const change: TreeChange = { kind: 'set-data', path, data, version: (node.version + 1) | 0 };
     const undo = this.#tree.apply(change, moment);
-    const happenings: Happening[] = [{ type: 'node-data-changed', path, acl: node.acl }];
+    const above = path.length > SHORT_PATH_LENGTH ? aboveOf(path, this.#existing(parentOf(path))) : undefined;
+    const happenings: Happening[] = [{ type: 'node-data-changed', path, acl: node.acl, above }];
     return { result: statOf(node), changes: [change], happenings, undo };
   }
 
@@ -169,18 +185,40 @@ export class WriteOperations {
     checkVersion(version, node.version);
   }
 
+  /**
+   * Does beforehand what a multi does with access lists, which is nearly all there can be to do: the lists of its
+   * requests are made what they are stored as, and what those of the nodes allow is looked up. Nothing is decided by
+   * it; what changes before the multi is done is looked up again then.
+   */
+  *prepare(ops: readonly MultiOp[], asker: Asker): SlicedWork {
+    for (const { op, request } of ops) {
+      const { path } = request;
+      const paths = op === 'setData' || op === 'check' ? [path] : [path, parentOf(path)];
+      let dear = false;
+      for (const each of paths) {
+        const node = this.#tree.get(each);
+        if (node && prepareAccess(node.acl, asker.identities)) dear = true;
+      }
+      if ('acl' in request && request.acl && this.#prepareAcl(request.acl, asker)) dear = true;
+      if (dear) yield;
+    }
+  }
+
   /** All or none. A refusal is not thrown but told, operation by operation, as clients expect it of a multi. */
   multi(ops: readonly MultiOp[], asker: Asker, moment: Moment): Written<MultiResult[]> {
     const done: Written<MultiResult>[] = [];
+    let aclBytes = 0;
     const undo = () => {
       for (const written of done.reverse()) written.undo();
     };
-    for (const op of ops) {
+    for (const [failedAt, op] of ops.entries()) {
       try {
-        done.push(this.#multiOp(op, asker, moment));
+        const written = this.#multiOp(op, asker, moment);
+        done.push(written);
+        for (const change of written.changes) if ('acl' in change) aclBytes += aclBytesOf(change.acl);
+        if (aclBytes > this.#limits.multiAclBytesMax) throw new Refusal('invalid-acl');
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
-        const failedAt = done.length;
         undo();
         // What cannot be read is no operation that failed, and the multi with it is none.
         if (error.serverCode === errorCodes['marshalling-error']) throw error;
@@ -251,12 +289,28 @@ export class WriteOperations {
   }
 
   /** An access list as it is stored. Its length is looked at twice: few words can stand for many identities. */
-  #acl(given: readonly Acl[] | null, { identities }: Asker): readonly Acl[] {
+  #acl(given: readonly Acl[] | null, asker: Asker): readonly Acl[] {
+    const prepared = given && this.#prepared.get(given);
+    if (prepared?.identities === asker.identities && prepared.identityCount === asker.identities.length)
+      return prepared.acl;
     const { aclBytesMax } = this.#limits;
     if (aclBytesOf(given ?? []) > aclBytesMax) throw new Refusal('invalid-acl');
-    const acl = normalizeAcl(given, identities);
+    const acl = normalizeAcl(given, asker.identities);
     if (aclBytesOf(acl) > aclBytesMax) throw new Refusal('invalid-acl');
     return this.#acls.share(acl);
+  }
+
+  /** False if that took no time. For this asker only: equal lists of several requests can be one and the same. */
+  #prepareAcl(given: readonly Acl[], asker: Asker): boolean {
+    if (given.length === 1 && given[0]!.id.scheme === 'world') return false;
+    try {
+      const { identities } = asker;
+      const acl = this.#acl(given, asker);
+      this.#prepared.set(given, { identities, identityCount: identities.length, acl });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error; // It is refused in its turn.
+    }
+    return true;
   }
 
   #fits(data: Uint8Array | null, growth: number): void {
@@ -275,6 +329,10 @@ export class WriteOperations {
   #allow({ acl }: TreeNode, permission: number, { identities }: Asker): void {
     if (!isAllowed(acl, permission, identities)) throw new Refusal('no-auth');
   }
+}
+
+function aboveOf(path: string, parent: TreeNode): Happening['above'] {
+  return path.length > SHORT_PATH_LENGTH ? parent.children : undefined;
 }
 
 function checkVersion(wanted: number, actual: number): void {

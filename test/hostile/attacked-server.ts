@@ -4,6 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { ServerOptions } from '../../src/server.ts';
 import { until } from '../support/until.ts';
+import type { TreeSize } from './dear-tree.ts';
+import type { TurnReport } from './turn-meter.ts';
 
 /** What a client that behaves has seen meanwhile. */
 export interface Probed {
@@ -11,6 +13,29 @@ export interface Probed {
   readonly p99Ms: number;
   readonly maxMs: number;
   readonly lost: boolean;
+}
+
+/** By which the server of a metered process knows the program that behaves. */
+export const BYSTANDER_TIMEOUT_MS = 10_001;
+
+/** The collector does all its work in pauses, which are told; what it does in between cannot be told from other work. */
+const METERED_FLAGS = ['--no-incremental-marking'];
+
+/** How a program that takes locks has fared. */
+export interface BystanderReport {
+  /** How often it has taken and released a lock… */
+  readonly count: number;
+  /** … and how long that took. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  /** Why the lock was lost that it holds all the time, if it was. */
+  readonly lost?: string;
+}
+
+/** A server that measures its turns, and the tree it is asked of. */
+export interface MeteredOptions extends ServerOptions {
+  readonly tree: TreeSize;
 }
 
 /** A server in a process of its own with a client that behaves in another: what it uses is read from the outside. */
@@ -35,6 +60,29 @@ export class AttackedServer implements AsyncDisposable {
     const probe = probed ? run('probe-process.ts', `${port}`) : undefined;
     if (probe) await message(probe);
     return new AttackedServer(port, server, probe);
+  }
+
+  /** A server that measures its turns, see `turns`; with a program that behaves, which has locks on it. */
+  static async metered(options: MeteredOptions): Promise<AttackedServer> {
+    const server = run('metered-server-process.ts', JSON.stringify(options), METERED_FLAGS);
+    const { port } = (await message(server)) as { port: number };
+    const bystander = run('bystander-process.ts', `${port}`);
+    await message(bystander);
+    return new AttackedServer(port, server, bystander);
+  }
+
+  /** How the program that behaves has fared since it was asked last. */
+  async bystander(): Promise<BystanderReport> {
+    const said = message(this.#probe!);
+    this.#probe!.send('tell');
+    return (await said) as BystanderReport;
+  }
+
+  /** What the turns of its event loop have cost since it was asked last. */
+  async turns(): Promise<TurnReport> {
+    const said = message(this.#server);
+    this.#server.send('tell');
+    return (await said) as TurnReport;
   }
 
   get alive(): boolean {
@@ -84,9 +132,9 @@ export class AttackedServer implements AsyncDisposable {
   }
 }
 
-function run(file: string, argument: string): ChildProcess {
+function run(file: string, argument: string, flags: readonly string[] = []): ChildProcess {
   const path = new URL(`./${file}`, import.meta.url).pathname;
-  return fork(path, [argument], { execArgv: ['--import', 'tsx'] });
+  return fork(path, [argument], { execArgv: ['--import', 'tsx', ...flags] });
 }
 
 async function message(child: ChildProcess): Promise<unknown> {

@@ -1,7 +1,13 @@
 import { type Random, seededRandom } from '../../src/base/random.ts';
 import { JuteReader } from '../../src/protocol/jute-reader.ts';
 import { operations, xids } from '../../src/protocol/operations.ts';
-import { connectFrame, MemoryClient, node, StillClock } from '../../src/server/memory-client.test-data.ts';
+import {
+  connectFrame,
+  MemoryClient,
+  node,
+  SlowClock,
+  StillClock,
+} from '../../src/server/memory-client.test-data.ts';
 import { ServerCore } from '../../src/server/server-core.ts';
 import type { ServerLimits } from '../../src/server/server-limits.ts';
 import { below, fuzzedFrame, pick } from './fuzzed-frames.ts';
@@ -55,6 +61,12 @@ class HostileClient {
   send(random: Random): number {
     if (this.client.link.over) {
       this.dropped++;
+      this.owed.length = 0;
+      this.client = this.#connect();
+    }
+    // Gone without a word, often while something is under way.
+    if (below(random, 60) === 0) {
+      this.#world.core.closed(this.client.connection);
       this.owed.length = 0;
       this.client = this.#connect();
     }
@@ -123,7 +135,8 @@ class HostileClient {
 
 /** A server, a client that behaves, and some that do not. */
 class World {
-  readonly clock = new StillClock();
+  /** On a slow machine nearly everything is done in slices. */
+  readonly clock: StillClock;
   readonly core: ServerCore;
   readonly random: Random;
   readonly #onDisk: boolean;
@@ -134,6 +147,7 @@ class World {
   constructor(random: Random) {
     this.random = random;
     this.#onDisk = below(random, 2) === 0;
+    this.clock = below(random, 2) === 0 ? new SlowClock() : new StillClock();
     this.core = new ServerCore({
       clock: this.clock,
       random,
@@ -157,11 +171,21 @@ class World {
 
   /** The disk has taken everything, as often as it takes for everything that waited for it. */
   sync(): void {
+    this.#takeTurns();
     if (!this.#onDisk) return;
     for (let zxid = -1n, rounds = 0; zxid !== this.core.zxid || this.core.outstandingCount > 0; rounds++) {
       if (rounds > ROUNDS_MAX) throw new Error(`${this.core.outstandingCount} requests wait for nothing`);
       zxid = this.core.zxid;
       this.core.durable(zxid);
+      this.#takeTurns();
+    }
+  }
+
+  /** As many turns as it takes for everything that waited for one. */
+  #takeTurns(): void {
+    for (let turns = 0; this.core.turnIsLong; turns++) {
+      if (turns > ROUNDS_MAX) throw new Error('there is always something left to do');
+      this.core.tick();
     }
   }
 

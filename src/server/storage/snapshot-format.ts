@@ -2,10 +2,11 @@ import { checksum } from '../../base/hash.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { JuteReader } from '../../protocol/jute-reader.ts';
 import { JuteWriter } from '../../protocol/jute-writer.ts';
-import { nameOf, parentOf } from '../../protocol/paths.ts';
 import { buffer, int, long, record, vector } from '../../protocol/record.ts';
 import { Acl } from '../../protocol/records.ts';
+import { linkChildren } from '../children.ts';
 import type { TreeNode } from '../data-tree.ts';
+import { PathMap } from '../path-map.ts';
 import { CorruptLogError } from './log-format.ts';
 
 // A snapshot is a header and chunks behind each other, ended by one that says how many nodes there must have been:
@@ -48,7 +49,7 @@ export interface SavedNodes extends Iterable<readonly [path: string, node: TreeN
 export interface LoadedState {
   readonly zxid: bigint;
   readonly sessions: readonly SavedSession[];
-  readonly nodes: Map<string, TreeNode>;
+  readonly nodes: PathMap<TreeNode>;
 }
 
 const Session = record({ id: long, password: buffer, timeoutMs: int });
@@ -88,7 +89,7 @@ export function* encodeSnapshot({ zxid, sessions, nodes }: SavedState): Generato
 export function decodeSnapshot(file: string, content: Buffer): LoadedState {
   const corrupt = (offset: number, reason: string) => new CorruptLogError(file, offset, reason);
   if (!content.subarray(0, MAGIC.byteLength).equals(MAGIC)) throw corrupt(0, 'it is not a snapshot');
-  const nodes = new Map<string, TreeNode>();
+  const nodes = new PathMap<TreeNode>();
   const acls: (readonly Acl[])[] = [];
   let head: { readonly zxid: bigint; readonly sessions: readonly SavedSession[] } | undefined;
   for (let at = MAGIC.byteLength; ; ) {
@@ -102,6 +103,7 @@ export function decodeSnapshot(file: string, content: Buffer): LoadedState {
       else if (kind === kinds.end) {
         const { nodeCount } = End.read(input);
         if (nodeCount !== nodes.size || !head) throw corrupt(at, `${nodes.size} nodes of ${nodeCount}`);
+        // Which children a node has is not saved: their paths say it.
         const orphan = linkChildren(nodes);
         if (orphan !== undefined) throw corrupt(at, `${orphan} has no parent`);
         return { ...head, nodes };
@@ -177,7 +179,7 @@ function writeTime(out: JuteWriter, timeMs: number): void {
   out.int(timeMs | 0);
 }
 
-function readNode(input: JuteReader, nodes: Map<string, TreeNode>, acls: (readonly Acl[])[]): void {
+function readNode(input: JuteReader, nodes: PathMap<TreeNode>, acls: (readonly Acl[])[]): void {
   const path = input.ustring();
   if (path === null) throw new ProtocolError('a node without a path');
   const data = input.buffer();
@@ -205,16 +207,4 @@ function readNode(input: JuteReader, nodes: Map<string, TreeNode>, acls: (readon
     changedZxid: 0n,
     stamp: 0,
   });
-}
-
-/** Which children a node has is not saved: their paths say it. Returns a path without a parent, if there is one. */
-function linkChildren(nodes: ReadonlyMap<string, TreeNode>): string | undefined {
-  for (const path of nodes.keys()) {
-    if (path === '/') continue;
-    const parent = nodes.get(parentOf(path));
-    if (!parent) return path;
-    parent.children ??= new Set();
-    parent.children.add(nameOf(path));
-  }
-  return undefined;
 }
