@@ -789,7 +789,7 @@ export const mutants: readonly Mutant[] = [
     { faults: ['lag', 'isolate'] },
     mutant('a fence in ZooKeeper believes what a lagging follower shows', [
       'locks/fence.ts',
-      'else await this.#zk.multi([ops.check(this.path, version)]);',
+      'else await this.#zk.multi([ops.check(this.path, version)], bounds);',
       '',
     ]),
   ),
@@ -797,7 +797,7 @@ export const mutants: readonly Mutant[] = [
     { faults: ['lag', 'isolate'] },
     mutant('a fence in ZooKeeper writes over what it has not read', [
       'locks/fence.ts',
-      'encodeMark(mark), { version });',
+      'encodeMark(mark), { ...bounds, version });',
       'encodeMark(mark), {});',
     ]),
   ),
