@@ -1,7 +1,11 @@
-import { describe, expect } from 'vitest';
-import { LockTimeoutError } from '../../src/holdfast.ts';
-import { seededRandom } from '../../src/testing.ts';
+import { describe, expect, test } from 'vitest';
+import { deferred } from '../../src/base/deferred.ts';
+import { connect, LockTimeoutError } from '../../src/holdfast.ts';
+import { Neighbours } from '../../src/queue/neighbours.ts';
+import { seededRandom, startTestServer } from '../../src/testing.ts';
+import { LateTransport } from '../support/late-transport.ts';
 import { everyBackend, onEveryLockBackend } from '../support/lock-backends.ts';
+import { until } from '../support/until.ts';
 import { turns, Witness } from '../support/witness.ts';
 
 describe('a multi-lock', () => {
@@ -124,4 +128,31 @@ describe('a multi-lock', () => {
     await held.release();
     await (await waiting).release();
   });
+});
+
+// Found by the nemesis, whose stopped processes read first that their nodes are gone, and then that the session is over.
+test('a multi-lock whose session ends while it waits joins again, though it hears of its nodes first', async () => {
+  await using server = await startTestServer();
+  const transport = new LateTransport();
+  const { connectString: servers } = server;
+  await using waiter = await connect({ servers, transport, neighbours: new Neighbours() });
+  await using holder = await connect({ servers, neighbours: new Neighbours() });
+  const held = await holder.mutex('b').acquire();
+  const acquiring = waiter.multiLock(['a', 'b']).acquire();
+  acquiring.catch(() => {});
+  const entries = () => holder.zk.children('/locks/a').catch(() => []);
+  await until('it waits', async () => (await entries()).length === 1);
+  await waiter.zk.sync(); // It watches its nodes.
+  await waiter.zk.sync();
+  const own = `/locks/a/${(await entries())[0]}`;
+  const deleted = deferred();
+  await waiter.zk.exists(own, { watch: () => deleted.resolve() });
+  transport.hold(); // What it asks for now is not answered before its session is over.
+  await holder.zk.delete(own);
+  await deleted.promise;
+  server.expireSession(waiter.zk.session.id);
+  transport.deliver();
+  await until('it waits again', async () => (await entries()).length === 1);
+  await held.release();
+  await (await acquiring).release();
 });
