@@ -346,6 +346,94 @@ export const mutants: readonly Mutant[] = [
       '- lagMs * 0 + this.heartbeatPeriodMs * 2;',
     ]),
   ),
+  rare(
+    { faults: ['limit'], often: 'hold-long' },
+    mutant('a handshake that is not answered shortens no lease', [
+      'session/session-machine.ts',
+      'if (this.#grant.isResumable) this.#contact.resuming(nowMs);',
+      '',
+    ]),
+  ),
+  killed(
+    'src/session/resuming.test.ts',
+    mutant('of several handshakes that are not answered the last counts', [
+      'session/contact.ts',
+      'this.#resumingSinceMs ??= nowMs;',
+      'this.#resumingSinceMs = nowMs;',
+    ]),
+  ),
+  killed(
+    'src/session/resuming.test.ts',
+    mutant('a lease is promised by the newest timeout, not by the smallest', [
+      'session/contact.ts',
+      'return Math.min(this.#timeoutMs, this.#smallestTimeoutMs);',
+      'return this.#timeoutMs;',
+    ]),
+  ),
+  rare(
+    { faults: ['impostor'], often: 'hold-long' },
+    mutant('what an unproven peer grants counts', [
+      'session/session-machine.ts',
+      "this.#moveLink({ kind: 'authenticating',",
+      "this.#contact.granted(grant.timeoutMs, grant.sentAtMs, false);\n    this.#moveLink({ kind: 'authenticating',",
+    ]),
+  ),
+  killed(
+    'src/session/unproven-peers.test.ts',
+    mutant('an unproven peer ends the session', [
+      'session/session-machine.ts',
+      'if (!credentials.sasl)\n',
+      'if (!credentials.sasl || !grant)\n',
+    ]),
+  ),
+  rare(
+    { faults: ['restore'] },
+    mutant('a lost session takes what was seen with it', [
+      'client/session-keeper.ts',
+      'if (session.lastZxid > this.#seenZxid) this.#seenZxid = session.lastZxid;',
+      '',
+    ]),
+  ),
+  rare(
+    { faults: ['restore'] },
+    mutant('servers are trusted to look at what was seen', [
+      'session/session-machine.ts',
+      'if (header.zxid > 0n && header.zxid < this.#options.seenZxid) {',
+      'if (header.zxid < 0n) {',
+    ]),
+  ),
+  killed(
+    'src/session/unproven-peers.test.ts',
+    mutant('one server that refuses the credentials ends the client', [
+      'session/session-machine.ts',
+      'if (!this.#options.plan.refused(this.#server!, credentials)) {',
+      'if (this.#options.plan.refused(this.#server!, credentials) && false) {',
+    ]),
+  ),
+  killed(
+    'src/client/server-list.test.ts',
+    mutant('credentials that were taken once are given up', [
+      'client/server-list.ts',
+      "this.#refusals.set(credentials, 'accepted');",
+      '',
+    ]),
+  ),
+  killed(
+    'src/client/queue-limits.test.ts',
+    mutant('what waits for a connection has no bound', [
+      'session/request-pipeline.ts',
+      'if (this.#queued.length >= requestsMax || this.#queuedBytes + request.frameBytes > bytesMax) return false;',
+      '',
+    ]),
+  ),
+  killed(
+    'src/client/queue-limits.test.ts',
+    mutant('what was given up counts as waiting', [
+      'session/request-pipeline.ts',
+      'if (isQueued) this.#queuedBytes -= request.frameBytes;',
+      '',
+    ]),
+  ),
   // A holder's last answer must be late by more than the lease's margin, and nothing of it reach the server meanwhile.
   killed(
     'src/session/session-machine.test.ts',

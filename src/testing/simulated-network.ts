@@ -82,7 +82,8 @@ export class SimulatedNetwork {
           number: this.#linkCount++,
           handlers,
           uplink,
-          listenerNow: () => (uplink.cutOff ? undefined : this.#listeners.get(keyOf(server))),
+          listenerNow: () =>
+            uplink.cutOff ? undefined : (uplink.diverted ?? this.#listeners.get(keyOf(server))),
           onOver: () => this.#links.delete(link),
         });
         this.#links.add(link);
@@ -106,6 +107,10 @@ export class SimulatedUplink implements Transport {
     'to-client': Number.POSITIVE_INFINITY,
     'to-server': Number.POSITIVE_INFINITY,
   };
+  /** It connects, and is heard, and hears nothing: what is sent to it is dropped. Break its connections afterwards. */
+  deaf = false;
+  /** What answers its connections in place of whatever they were meant for. */
+  diverted: SimulatedListener | undefined;
   /** Chunks of this client's take up to this long; the network's own measure if undefined. */
   delayMsMax: number | undefined;
 
@@ -347,6 +352,7 @@ class SimulatedLink implements Link {
   }
 
   #transmit(heading: Heading, bytes: Buffer, arrive: (piece: Buffer) => void): void {
+    if (heading === 'to-client' && this.uplink.deaf) return;
     const pipe = heading === 'to-server' ? this.#toServer : this.#toClient;
     const admitted = this.uplink.admit(heading, bytes.byteLength);
     // A copy: the two ends share nothing.

@@ -30,6 +30,8 @@ export interface SimulatedServerOptions {
   /** Small ones make for many snapshots. */
   readonly logBytesMax?: number;
   readonly log?: Log;
+  /** What is to stand in front of it. */
+  readonly front?: (listener: SimulatedListener) => SimulatedListener;
 }
 
 /** A server in a simulated process, on a simulated network and disk. */
@@ -99,7 +101,7 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     drained: (connection) => core.drained(connection as ServerConnection),
     stepped: () => ticker.arm(),
   };
-  const die = network.listen(address, listener);
+  const die = network.listen(address, options.front?.(listener) ?? listener);
   ticker.arm();
   return {
     core,

@@ -1,10 +1,13 @@
 import type { Cancel } from '../../base/clock.ts';
 import { parseEntry } from '../../queue/entry-name.ts';
-import type { Heading } from '../simulated-network.ts';
+import type { Heading, SimulatedListener } from '../simulated-network.ts';
 import type { HoldMonitor } from './hold-monitor.ts';
+import { Impostor } from './impostor.ts';
+import { OlderServer } from './older-server.ts';
 import { raiseTokens } from './raise-tokens.ts';
 import type { Fault } from './scenario.ts';
-import { describe, type SimulatedClient, type World } from './world.ts';
+import { SimulatedProcess } from './simulated-process.ts';
+import { describe, SERVER_LIMITS, type SimulatedClient, type World } from './world.ts';
 
 /** Makes things go wrong, and well again. */
 export class FaultInjector {
@@ -46,13 +49,20 @@ export class FaultInjector {
     world.record({ kind: 'fault-began', atMs: world.nowMs, fault: name, what: fault.kind, target });
     const mend = this.#begin(fault);
     if (!mend || !('forMs' in fault)) return;
-    const end = () => {
-      if (!this.#mending.delete(end)) return;
+    this.#last(fault.forMs, () => {
       mend();
       world.record({ kind: 'fault-ended', atMs: world.nowMs, fault: name });
+    });
+  }
+
+  /** Mends something after a while, or when all is healed. */
+  #last(forMs: number, mend: () => void): void {
+    const { scheduler, nowMs } = this.#world;
+    const end = () => {
+      if (this.#mending.delete(end)) mend();
     };
     this.#mending.add(end);
-    world.scheduler.at(world.nowMs + fault.forMs, end);
+    scheduler.at(nowMs + forMs, end);
   }
 
   /** Returns what ends it, if it lasts. */
@@ -113,6 +123,12 @@ export class FaultInjector {
       case 'raise-tokens':
         this.#raiseTokens(fault.by);
         return undefined;
+      case 'limit':
+        return this.#limit(fault);
+      case 'impostor':
+        return this.#divert(this.#client(fault.client), new Impostor(fault.timeoutMs));
+      case 'restore':
+        return this.#restore(this.#client(fault.client), fault.looks);
       case 'isolate':
         return world.followers[fault.follower - 1]?.isolate();
       case 'lag':
@@ -129,6 +145,47 @@ export class FaultInjector {
     for (const each of headings) uplink.hold(each);
     return () => {
       for (const each of headings) uplink.letGo(each);
+    };
+  }
+
+  /** The handshake arrives, and is carried out; its answer is lost. */
+  #limit({ client, sessionTimeoutMsMax, unheardMs }: Extract<Fault, { kind: 'limit' }>): () => void {
+    const { uplink } = this.#client(client);
+    this.#setLimit(sessionTimeoutMsMax);
+    uplink.reset();
+    uplink.deaf = true;
+    this.#last(unheardMs, () => {
+      uplink.deaf = false;
+      uplink.reset();
+    });
+    return () => this.#setLimit(SERVER_LIMITS.sessionTimeoutMsMax);
+  }
+
+  #setLimit(sessionTimeoutMsMax: number): void {
+    const limits = this.#world.server?.core.limits;
+    if (limits) Object.assign(limits, { sessionTimeoutMsMax });
+  }
+
+  /** All its connections lead to this one from now on. */
+  #divert({ uplink }: SimulatedClient, listener: SimulatedListener): () => void {
+    uplink.diverted = listener;
+    uplink.reset();
+    return () => {
+      if (uplink.diverted === listener) uplink.diverted = undefined;
+      uplink.reset();
+    };
+  }
+
+  /** A client that has seen nothing yet would take it for its ensemble, and rightly so. */
+  #restore(client: SimulatedClient, looks: boolean): (() => void) | undefined {
+    if (!client.holdfast || client.holdfast.zk.session.lastZxid === 0n) return undefined;
+    const clock = new SimulatedProcess(this.#world.scheduler);
+    const random = this.#world.random(10_000 + this.#faultCount);
+    const server = new OlderServer({ clock, random, limits: SERVER_LIMITS, looks });
+    const mend = this.#divert(client, server);
+    return () => {
+      mend();
+      server.stop();
     };
   }
 

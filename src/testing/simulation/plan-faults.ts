@@ -1,5 +1,12 @@
 import type { Dice } from './dice.ts';
-import { type Fault, type FaultKind, type PlannedClient, type PlannedLock, UNSAFE_MS } from './scenario.ts';
+import {
+  type Fault,
+  type FaultKind,
+  type PlannedClient,
+  type PlannedLock,
+  SESSION_TIMEOUT_MS_MIN,
+  UNSAFE_MS,
+} from './scenario.ts';
 
 /** Every kind of fault that there is. */
 export const faultKinds: readonly FaultKind[] = [
@@ -20,6 +27,9 @@ export const faultKinds: readonly FaultKind[] = [
   'isolate',
   'lag',
   'raise-tokens',
+  'limit',
+  'impostor',
+  'restore',
 ];
 /** Drawn by themselves, so that the other faults of a seed stay what they are: see `planRaises`. */
 const drawnApart: readonly FaultKind[] = ['raise-tokens'];
@@ -127,6 +137,19 @@ function planFault(
       return { atMs, kind, by: 1 };
     case 'isolate':
       return { atMs, kind, follower: dice.whole(1, Math.max(1, followerCount)), forMs };
+    case 'limit':
+      return {
+        ...{ atMs, kind, client, forMs },
+        sessionTimeoutMsMax: dice.chance(0.7)
+          ? SESSION_TIMEOUT_MS_MIN
+          : dice.whole(SESSION_TIMEOUT_MS_MIN, 3_000),
+        unheardMs: dice.between(100, 4_000),
+      };
+    case 'impostor':
+      return { atMs, kind, client, timeoutMs: dice.pick([0, 1_000, 2 ** 31 - 1]), forMs };
+    case 'restore':
+      // Longer than a session, which must be lost before another server can be taken for this one.
+      return { atMs, kind, client, looks: dice.chance(0.5), forMs: dice.between(2_000, 9_000) };
     case 'lag':
       return {
         atMs,

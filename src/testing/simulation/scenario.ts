@@ -155,10 +155,25 @@ export type Fault = {
   | { readonly kind: 'slow-disk'; readonly syncMsMax: number; readonly forMs: number }
   | { readonly kind: 'raise-tokens'; readonly by: number }
   | { readonly kind: 'isolate'; readonly follower: number; readonly forMs: number }
+  /** Servers grant less from now on; this client resumes its session, and hears nothing of it for a while. */
+  | {
+      readonly kind: 'limit';
+      readonly client: string;
+      readonly sessionTimeoutMsMax: number;
+      readonly unheardMs: number;
+      readonly forMs: number;
+    }
+  /** Somebody who knows no password answers this client, in place of all servers. */
+  | { readonly kind: 'impostor'; readonly client: string; readonly timeoutMs: number; readonly forMs: number }
+  /** A server of an older backup answers this client; `looks`: at what clients have seen. */
+  | { readonly kind: 'restore'; readonly client: string; readonly looks: boolean; readonly forMs: number }
   | { readonly kind: 'lag'; readonly follower: number; readonly lagMs: number; readonly forMs: number }
 );
 
 export type FaultKind = Fault['kind'];
+
+/** The least that the servers of a world grant; where their limits change, clients are told so. */
+export const SESSION_TIMEOUT_MS_MIN = 1_000;
 
 /** How long things go wrong; then all is healed. */
 export const UNSAFE_MS = 12_000;

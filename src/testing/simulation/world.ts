@@ -9,11 +9,13 @@ import type { ServerCore } from '../../server/server-core.ts';
 import type { Transaction } from '../../server/transaction.ts';
 import type { HistoryEvent } from '../history.ts';
 import { SimulatedFolder } from '../simulated-folder.ts';
-import { SimulatedNetwork, type SimulatedUplink } from '../simulated-network.ts';
+import { type SimulatedListener, SimulatedNetwork, type SimulatedUplink } from '../simulated-network.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulated-server.ts';
 import { Follower, type Leader } from './follower.ts';
 import { GivenUpAttempts } from './given-up.ts';
-import type { PlannedClient, Scenario } from './scenario.ts';
+import { OlderServer } from './older-server.ts';
+import { SASL_CREDENTIALS, SaslGate } from './sasl-gate.ts';
+import { type PlannedClient, type Scenario, SESSION_TIMEOUT_MS_MIN } from './scenario.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import type { Story } from './story.ts';
@@ -41,7 +43,12 @@ export interface SimulatedClient {
 }
 
 export const TICK_MS = 500;
-const SERVER_LIMITS = { tickMs: TICK_MS, sessionTimeoutMsMin: 1_000, handshakeMs: 3_000 };
+export const SERVER_LIMITS = {
+  tickMs: TICK_MS,
+  sessionTimeoutMsMin: SESSION_TIMEOUT_MS_MIN,
+  sessionTimeoutMsMax: 40_000,
+  handshakeMs: 3_000,
+};
 const SERVER_HOST = 'server';
 const PORT = 2181;
 const ENSEMBLE = Buffer.from('server.1=server:2888:3888:participant');
@@ -103,7 +110,7 @@ export class World {
         lagMs: () => fraction(lag) * scenario.delayMsMax,
         touchLagMs: TICK_MS / 2,
       });
-      this.network.listen({ host: serverHost(index + 1), port: PORT }, follower);
+      this.network.listen({ host: serverHost(index + 1), port: PORT }, this.#front(follower));
       return follower;
     });
     this.disk = { folder: new SimulatedFolder(), full: false, syncMsMax: scenario.syncMsMax };
@@ -117,6 +124,14 @@ export class World {
       connectionCount: 0,
     }));
   }
+
+  /** Where somebody may pass for a server, all of them prove that they are one. */
+  get #hasSasl(): boolean {
+    return this.scenario.faults.some(({ kind }) => kind === 'impostor');
+  }
+
+  readonly #front = (listener: SimulatedListener): SimulatedListener =>
+    this.#hasSasl ? new SaslGate(listener) : listener;
 
   #processOf(
     { name, process = name, clockRate }: PlannedClient,
@@ -210,6 +225,7 @@ export class World {
       logBytesMax: this.scenario.logBytesMax,
       syncMsMax: () => this.disk.syncMsMax,
       log: this.story.log('server'),
+      front: this.#front,
       onTransaction: (transaction) => {
         this.onTransaction(transaction);
         this.#handedOver(transaction);
@@ -277,6 +293,8 @@ export class World {
     const { plan, process, neighbours, uplink } = client;
     const number = this.clients.indexOf(client);
     const log: Log = this.story.log(plan.name);
+    // One that is made anew has seen nothing, and could not know that server from its own.
+    if (uplink.diverted instanceof OlderServer) uplink.diverted = undefined;
     client.holdfast = await connect({
       servers: plan.servers.map((server) => `${serverHost(server)}:${PORT}`).join(','),
       sessionTimeoutMs: plan.sessionTimeoutMs,
@@ -291,6 +309,10 @@ export class World {
       ...(plan.secret && {
         auth: [{ scheme: 'digest', auth: `${plan.name}:secret` }],
         acl: acls.creatorOnly,
+      }),
+      ...(this.#hasSasl && { sasl: SASL_CREDENTIALS }),
+      ...(this.scenario.faults.some(({ kind }) => kind === 'limit') && {
+        lease: { grantedTimeoutMsMin: SESSION_TIMEOUT_MS_MIN },
       }),
       ...(log !== silentLog && { log }),
     });
