@@ -60,6 +60,7 @@ function killed(killer: string, planted: Mutant): Mutant {
 
 const QUEUE = 'queue/zookeeper-queue.ts';
 const LONE = 'queue/lone-joins.ts';
+const PASS_ON = 'queue/pass-on.ts';
 const PLACE = 'queue/zookeeper-place.ts';
 const WRITES = 'queue/settled-writes.ts';
 const CATCH_UP = 'queue/catch-up.ts';
@@ -555,7 +556,7 @@ export const mutants: readonly Mutant[] = [
   killed(
     'src/queue/zookeeper-place.test.ts',
     mutant('a neighbour that was removed is not told before the lock goes on', [
-      PLACE,
+      PASS_ON,
       'if (isGone) holder.evict();',
       '',
     ]),
@@ -563,7 +564,7 @@ export const mutants: readonly Mutant[] = [
   killed(
     'src/queue/zookeeper-place.test.ts',
     mutant('who was told and has let go is taken for the holder', [
-      PLACE,
+      PASS_ON,
       'remainingOf(followers)',
       'followers',
     ]),
@@ -644,7 +645,7 @@ export const mutants: readonly Mutant[] = [
   killed(
     'test/locks/request-bytes.test.ts',
     mutant('all successors of a place are checked by one transaction, however many', [
-      PLACE,
+      PASS_ON,
       'const CHECKS_MAX = 128;',
       'const CHECKS_MAX = 1_000_000;',
     ]),

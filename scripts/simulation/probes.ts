@@ -189,7 +189,7 @@ export const probes: readonly Probe[] = [
   ),
   probe(
     'place: a neighbour that was told had been removed',
-    'queue/zookeeper-place.ts',
+    'queue/pass-on.ts',
     'if (isGone‹ && @@›) holder.evict();',
   ),
   probe(

@@ -13,6 +13,6 @@ export const tunings: readonly Patch[] = [
   tuning('queue/lone-joins.ts', 'const RUN_MAX = 1_024;', 'const RUN_MAX = 1;'),
   tuning('queue/gathered-writes.ts', 'const FLIGHT_MIN = 16;', 'const FLIGHT_MIN = 2;'),
   tuning('queue/neighbours.ts', 'const FOLLOWERS_MAX = 256;', 'const FOLLOWERS_MAX = 2;'),
-  tuning('queue/zookeeper-place.ts', 'const CHECKS_MAX = 128;', 'const CHECKS_MAX = 1;'),
+  tuning('queue/pass-on.ts', 'const CHECKS_MAX = 128;', 'const CHECKS_MAX = 1;'),
   tuning('queue/second-opinion.ts', 'const CHECKS_MAX = 300;', 'const CHECKS_MAX = 1;'),
 ];

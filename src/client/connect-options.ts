@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
-import { checkOptionNames, givenOf, type OptionNames } from '../base/option-names.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
 import type { LeaseOptions } from '../session/contact.ts';
@@ -166,9 +166,7 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
     log: options.log ?? silentLog,
     clock: options.clock ?? systemClock,
     random,
-    transport:
-      options.transport ??
-      new TcpTransport({ tls: options.tls && givenOf(options.tls), random, resolve: options.resolve }),
+    transport: options.transport ?? new TcpTransport({ tls: options.tls, random, resolve: options.resolve }),
   };
 }
 

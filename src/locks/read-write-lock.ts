@@ -55,7 +55,8 @@ export class ReadWriteLock {
     const { signal, timeoutMs } = options;
     const { clock, log } = this.#context;
     const deadline = timeoutMs === undefined ? undefined : new Deadline(clock, timeoutMs);
-    const read = await this.read.acquire({ within: lease, ...options });
+    const bounds = { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) };
+    const read = await this.read.acquire({ ...bounds, within: lease });
     const rest = { ...(signal && { signal }), ...(deadline && { timeoutMs: deadline.remainingMs() }) };
     try {
       await lease.holding.awaitWithin('release', lease.release(), rest);
@@ -186,7 +187,13 @@ export class ReadLock extends QueueLock<ReadLockOptions> {
 
   protected override contend(options: ReadLockOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
     const { besides } = options;
-    return besides ? this.#besideOf(besides, options, giveUp) : super.contend(options, giveUp);
+    if (!besides) return super.contend(options, giveUp);
+    if (options.timeoutMs !== undefined) return this.#besideOf(besides, options, giveUp);
+    // It waits in no queue: without a bound of its own it is given up when no server answers.
+    const signal = giveUp && { signal: giveUp };
+    return this.context.zk.bounded(`read beside the writer of ${this.name}`, { ...signal }, (bound) =>
+      this.#besideOf(besides, options, bound),
+    );
   }
 
   protected override tryContend(

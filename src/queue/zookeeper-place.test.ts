@@ -21,8 +21,13 @@ function placeOf(
   log: string[],
   refusals: Error[],
   sessionFacts: Partial<Record<keyof Session, unknown>> = {},
-): { place: ZooKeeperPlace; neighbours: Neighbours; session: Session } {
+): { place: ZooKeeperPlace; neighbours: Neighbours; session: Session; reconnect(): void } {
+  const listeners = new Set<() => void>();
   const zk = {
+    on(event: string, listener: () => void) {
+      if (event === 'connected') listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     serverPath: (path: string) => `${CHROOT}${path}`,
     async multi(operations: readonly { readonly wire: { op: string; request: { path: string } } }[]) {
       log.push(operations.map(({ wire }) => `${wire.op} ${wire.request.path}`).join(', '));
@@ -50,7 +55,11 @@ function placeOf(
     left: () => {},
   };
   const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, session, data: '' };
-  return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours, session };
+  const reconnect = () => {
+    Object.assign(session, { state: 'connected' });
+    for (const listener of [...listeners]) listener();
+  };
+  return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours, session, reconnect };
 }
 
 describe('a place that is let go of, with a neighbour behind it', () => {
@@ -88,10 +97,12 @@ describe('a place that is let go of, with a neighbour behind it', () => {
     ['a write was given up that may be done yet', { isWriteLeftOpen: true }, () => {}],
   ])('goes by the server alone where %s', async (_when, facts, happen) => {
     const log: string[] = [];
-    const { place, neighbours, session } = placeOf(log, [], facts);
+    const { place, neighbours, session, reconnect } = placeOf(log, [], facts);
     follow(neighbours, log);
     happen(session);
-    await place.leave({ released: true });
+    const leaving = place.leave({ released: true });
+    reconnect();
+    await leaving;
     expect(log[0]).toBe('told gone');
     expect(log.slice(1)).toEqual([`plain delete ${FOLDER}/${OWN}`]);
   });
@@ -146,7 +157,7 @@ describe('a place that is let go of, with a neighbour behind it', () => {
       'is too long to be sent',
       new RangeError('multi: a request of 1160000 bytes; a server accepts at most 1048575'),
     ],
-    ['is refused for whatever reason', new ServerError(errorCodes['throttled-op'], 'multi')],
+    ['is refused for whatever reason', new ServerError(errorCodes['no-auth'], 'multi')],
   ])('goes by a plain delete where the transaction %s', async (_what, refusal) => {
     const log: string[] = [];
     const { place, neighbours } = placeOf(log, [refusal]);

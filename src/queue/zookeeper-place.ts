@@ -6,7 +6,7 @@ import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import type { WatchListener } from '../client/request-options.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import { isServerError, MultiError } from '../protocol/errors.ts';
+import { isServerError } from '../protocol/errors.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
 import { catchUpOf } from './catch-up.ts';
 import { type ConnectionGate, connectionGateOf } from './connection-gate.ts';
@@ -24,18 +24,13 @@ import type {
   QueueEntry,
   QueueView,
 } from './lock-queue.ts';
-import { type Follower, type LeavingConnection, remainingOf } from './neighbours.ts';
+import type { Follower, LeavingConnection } from './neighbours.ts';
 import { watchForOthers } from './others-watch.ts';
+import { passOn } from './pass-on.ts';
 import type { QueueStore } from './queue-store.ts';
 import { secondOpinionOf } from './second-opinion.ts';
 import { tokensOf } from './session-tokens.ts';
-import {
-  deleteForSure,
-  isInterrupted,
-  isSessionOver,
-  untilAnswered,
-  untilSettled,
-} from './settled-writes.ts';
+import { deleteForSure, isInterrupted, isSessionOver, untilAnswered } from './settled-writes.ts';
 import { Succession } from './succession.ts';
 
 /** What anyone may write into a holder's node to ask for the lock, as Curator's `Revoker` does. */
@@ -43,9 +38,6 @@ export const REVOKE_MARK = '__REVOKE__';
 
 /** A wait for a neighbour that lasts this long is watched over by the server too; a shorter one pays nothing for it. */
 const LASTING_MS = 1_000;
-
-/** So many successors are checked by one transaction: with the longest paths there are it stays below 512 KiB. */
-const CHECKS_MAX = 128;
 
 interface PlaceFacts {
   readonly queue: SessionQueue;
@@ -489,54 +481,13 @@ export class ZooKeeperPlace implements Place {
     );
   }
 
-  /**
-   * Leaves, and lets those behind know that it was let go of: by the baton, unless the only one has been told already.
-   * Whoever was told holds by now, or has told another: the node of the one who holds when this leaves must be there
-   * before this one goes. If it is not, that one is told so first, and no other can have been granted. Those who have
-   * let go in between need no check: they held while this node was there. False if it could not be done this way;
-   * nothing has happened then.
-   *
-   * More of them than fit into one transaction are checked by others before it: one that is removed after its check is
-   * removed as any holder is, and hears it from its own watch.
-   */
-  async #passOn(followers: readonly Follower[]): Promise<boolean> {
+  #passOn(followers: readonly Follower[]): Promise<boolean> {
     const isHeard = followers.length > 0 && hasOneFollower(this.entry.role);
-    const baton = isHeard ? [] : this.#makeBaton();
-    const settled = new Set<Follower>();
-    let holders: readonly Follower[] = [];
-    let isLast = false;
-    const operations = () => {
-      const unchecked = remainingOf(followers).filter((follower) => !settled.has(follower));
-      isLast = unchecked.length <= CHECKS_MAX;
-      holders = unchecked.slice(0, CHECKS_MAX);
-      // By their names: they are in the same folder, and their clients may have other chroots.
-      const checks = holders.map(({ name }) => ops.check(`${this.#facts.queue.path}/${name}`));
-      return isLast ? [...checks, ...baton, ops.delete(this.path)] : checks;
-    };
-    let done = false;
-    await untilSettled(this.#bounds, async () => {
-      while (!done) {
-        try {
-          await this.#writes.multi(operations);
-          if (isLast) done = true;
-          else for (const holder of holders) settled.add(holder);
-        } catch (error) {
-          if (!(error instanceof MultiError)) throw error;
-          const isGone = error.condition === 'no-node';
-          const holder = holders[error.index];
-          if (!holder) {
-            const at = error.index - holders.length;
-            done = isGone && at === baton.length;
-            // Without the folder, or the right to write in it, the one behind has to look for itself.
-            if (isGone && !done) this.#makeBatonFolder();
-            return;
-          }
-          if (isGone) holder.evict();
-          settled.add(holder);
-        }
-      }
+    return passOn(followers, {
+      ...{ folder: this.#facts.queue.path, path: this.path, bounds: this.#bounds, writes: this.#writes },
+      baton: isHeard ? [] : this.#makeBaton(),
+      makeBatonFolder: () => this.#makeBatonFolder(),
     });
-    return done;
   }
 
   /** Leaves nothing behind: those who watch the path are told, in the order of the transaction. */
