@@ -126,7 +126,9 @@ const DEFAULT_SESSION_TIMEOUT_MS = 15_000;
 const DEFAULT_REPLY_BYTES_MAX = 64 * 1024 * 1024;
 /** More is no wait for a near server any more. */
 const BUSY_POLL_MS_MAX = 1_000;
-const QUEUED_MAX = { requests: 100_000, bytes: 64 * 1024 * 1024 };
+/** What waits for a connection, together. */
+const QUEUED_REQUESTS_MAX = 100_000;
+const QUEUED_BYTES_MAX = 64 * 1024 * 1024;
 const DIAL_MS = { min: 500, max: 10_000 };
 
 /** @throws TypeError, RangeError naming the option, what was given and what is allowed. */
@@ -158,8 +160,8 @@ export function readOptions(servers: string, options: ConnectOptions): ClientCon
     lease: readLeaseOptions(options.lease),
     acceptOlderServers: options.acceptOlderServers ?? false,
     queueLimits: {
-      requestsMax: checkCount('queuedRequestsMax', options.queuedRequestsMax ?? QUEUED_MAX.requests),
-      bytesMax: checkCount('queuedBytesMax', options.queuedBytesMax ?? QUEUED_MAX.bytes),
+      requestsMax: checkCount('queuedRequestsMax', options.queuedRequestsMax ?? QUEUED_REQUESTS_MAX),
+      bytesMax: checkCount('queuedBytesMax', options.queuedBytesMax ?? QUEUED_BYTES_MAX),
     },
     requestBytesMax: checkBytes('requestBytesMax', options.requestBytesMax ?? REQUEST_BYTES_MAX),
     replyBytesMax: checkBytes('replyBytesMax', options.replyBytesMax ?? DEFAULT_REPLY_BYTES_MAX),

@@ -10,8 +10,9 @@ const FOLDERS = ['locks', 'queue', 'client', 'session'];
 /** What looks like a limit and is none for anyone but its own file. */
 const INTERNAL = new Set([
   'src/client/arguments.ts INT32_MAX', // As that of the options.
-  'src/client/requester.ts TIMEOUT_MS_MAX', // As that of a lock.
+  'src/client/call-options.ts TIMEOUT_MS_MAX', // As that of a lock.
   'src/client/server-list.ts FIRST_DELAY_MS_MAX', // How far apart clients begin.
+  'src/locks/leader-election.ts CAUSES_MAX', // Of one error.
   'src/locks/lock-name.ts SHOWN_MAX', // Of a message.
   'src/locks/shared-place.ts DEAF_MS_MAX', // A guess at a stall.
   'src/queue/foreign-data-error.ts EXCERPT_BYTES_MAX', // Of a message.
@@ -50,6 +51,7 @@ const rows = readFileSync(join(ROOT, 'docs/limits.md'), 'utf8')
 /** `64 KiB`, `1 000 000`, `2^62`, `2^31-1 ms`, `none`. */
 function pageValue(text: string): number {
   if (text === 'none') return Number.POSITIVE_INFINITY;
+  if (/^\d+\.\d+$/.test(text)) return Number(text);
   const power = /^2\^(\d+)(-1)?/.exec(text);
   if (power) return 2 ** Number(power[1]) - (power[2] ? 1 : 0);
   const [, digits, unit] = /^([\d ]+?)(?: ([A-Za-z]+))?$/.exec(text) ?? [];
