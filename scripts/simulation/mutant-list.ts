@@ -883,7 +883,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   rare(
-    { faults: ['lag', 'isolate'] },
+    { faults: ['lag', 'isolate'], often: 'fence-late' },
     mutant('a fence in ZooKeeper writes over what it has not read', [
       'locks/fence.ts',
       'encodeMark(mark), { ...bounds, version });',

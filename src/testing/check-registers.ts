@@ -20,7 +20,7 @@ export function checkRegisters({ registerEvents, locks, attempts }: RunFacts): V
   for (const [name, events] of byLock(registerEvents)) {
     const register = new Register(spansOfRemoved(events, locks.get(name)!, attempts));
     for (const event of events) {
-      const expected = register.take(event);
+      const expected = register.take(event, attempts.get(event.attempt)!.granted!.atMs);
       if (!expected) continue;
       const reader = attempts.get(event.attempt)!;
       violations.push({
@@ -58,14 +58,16 @@ class Register {
   }
 
   /** Returns what was possible, if something else was read. */
-  take(event: RegisterEvent): Expected | undefined {
+  take(event: RegisterEvent, grantedAtMs: number): Expected | undefined {
     const { attempt, value } = event;
     const began = event.kind === 'register-write-ended' ? this.#open.get(value) : undefined;
     if (event.kind === 'register-write-began') this.#open.set(value, event);
     if (began) this.#open.delete(value);
     const isOvertaken = this.#lastUser !== undefined && this.#lastUser !== attempt;
     if (event.kind !== 'register-write-ended') this.#lastUser = attempt;
-    if (this.#isAnything(began?.atMs ?? event.atMs, event.atMs)) {
+    // A read is asked for at some time after the grant.
+    const fromMs = event.kind === 'register-read' ? grantedAtMs : (began ?? event).atMs;
+    if (this.#isAnything(fromMs, event.atMs)) {
       this.#possible = undefined;
       return undefined;
     }

@@ -662,6 +662,16 @@ const good: readonly Story[] = [
     ],
   ],
   [
+    'a reader who reads while one who was put out by hand writes, and hears of it later',
+    [
+      lock('read-write'),
+      ...life('a', 'read-write', { granted: 10, token: 1, releaseStarted: 19 }),
+      ...life('b', 'read-write', { mode: 'read', granted: 11, token: 2, releaseStarted: 30 }),
+      ...life('c', 'read-write', { mode: 'read', granted: 21, token: 3, releaseStarted: 30 }),
+      ...[removedByHand(1, 10.5), ...registered('a', 12, 'applied'), read('b', 14, ''), read('c', 22, 'a')],
+    ],
+  ],
+  [
     'one who was put out by hand, and whose write may come at any time',
     [
       ...[...threeHolds, removedByHand(1, 13), ...registered('a', 12, 'unknown'), read('b', 21, '')],

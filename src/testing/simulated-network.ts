@@ -305,7 +305,8 @@ class SimulatedLink implements Link {
 
   /** Tells the client in a step of its own that the connection is over. */
   #endClient(error: Error | undefined): void {
-    this.#options.onOver();
+    // What is still on its way to a server must not outlive that.
+    if (this.#serverOver || !this.#connection) this.#options.onOver();
     if (this.#clientOver) return;
     this.#clientOver = true;
     this.#toClient.send(() => this.#tellClosed(error));

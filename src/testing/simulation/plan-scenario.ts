@@ -3,7 +3,7 @@ import type { MutexOptions } from '../../locks/mutex-options.ts';
 import { Dice } from './dice.ts';
 import { withLongNames } from './long-names.ts';
 import { planFaults, planRaises } from './plan-faults.ts';
-import { type Habits, planHabits, planStep } from './plan-steps.ts';
+import { type Habits, type Often, planHabits, planStep } from './plan-steps.ts';
 import type { PlannedClient, PlannedLock, Scenario } from './scenario.ts';
 
 /** What a scenario is to be about, where chance is not to decide. */
@@ -12,7 +12,7 @@ export interface PlanOptions {
   /** Only these kinds of faults. */
   readonly faults?: readonly string[];
   /** What clients do more often than in most scenarios. */
-  readonly often?: 'close' | 'time-out' | 'hold-long';
+  readonly often?: Often;
 }
 
 /** Which locks there are: one recipe, or several beside each other. */

@@ -1,6 +1,9 @@
 import type { Dice } from './dice.ts';
 import type { Abort, LockStep, PlannedLock, Step } from './scenario.ts';
 
+/** What users can be made to do most of the time. */
+export type Often = 'close' | 'time-out' | 'hold-long' | 'fence-late';
+
 /** What the users of a scenario tend to do. */
 export interface Habits {
   readonly timeoutChance: number;
@@ -11,10 +14,12 @@ export interface Habits {
   readonly pauseMsMax: number;
   /** Every holder reads and writes what its lock protects. */
   readonly counts: boolean;
+  /** Admit their tokens once more when they have let go. */
+  readonly fencesLate: boolean;
 }
 
 /** Draws what they tend to do; `often` says what at any rate. */
-export function planHabits(dice: Dice, often: 'close' | 'time-out' | 'hold-long' | undefined): Habits {
+export function planHabits(dice: Dice, often: Often | undefined): Habits {
   const timeoutChance = dice.pick([0.1, 0.3, 0.3, 0.9]);
   const closeChance = dice.pick([0, 0, 0.02, 0.1]);
   const longHoldChance = dice.pick([0, 0, 0.05, 0.2]);
@@ -24,6 +29,7 @@ export function planHabits(dice: Dice, often: 'close' | 'time-out' | 'hold-long'
     longHoldChance: often === 'hold-long' ? 0.5 : longHoldChance,
     pauseMsMax: 500,
     counts: dice.chance(0.5),
+    fencesLate: often === 'fence-late',
   };
 }
 
@@ -50,7 +56,7 @@ export function planStep(dice: Dice, locks: readonly PlannedLock[], habits: Habi
     ...(dice.chance(habits.timeoutChance) && { timeoutMs: dice.whole(0, dice.pick([200, 3_000])) }),
     ...(dice.chance(0.15) && { abort: planAbort(dice) }),
     holdMs: planHoldMs(dice, habits),
-    act: actOf(dice, mode),
+    act: habits.fencesLate ? 'late-fence' : actOf(dice, mode),
     ...(habits.counts && { counts: true }),
     release: dice.pick(['once', 'once', 'twice', 'dispose', 'not-awaited']),
     listens: dice.chance(0.7),
