@@ -93,6 +93,7 @@ export class DataTree {
   #dataBytes = 0;
   #aclBytes = 0;
   #ephemeralCount = 0;
+  #longAclCount = 0;
   #frozen: FrozenNodes<TreeNode> | undefined;
   #stamp = 0;
 
@@ -118,6 +119,11 @@ export class DataTree {
   /** What access lists take, which ZooKeeper does not count with the data. */
   get aclBytes(): number {
     return this.#aclBytes;
+  }
+
+  /** Nodes whose access list takes a while to look through. */
+  get longAclCount(): number {
+    return this.#longAclCount;
   }
 
   get ephemeralCount(): number {
@@ -280,11 +286,14 @@ export class DataTree {
     invariant(node, `${change.path} is there to be protected`);
     const { acl, aversion, changedZxid } = node;
     const growth = aclBytesOf(change.acl) - aclBytesOf(acl);
+    const longGrowth = Number(isLong(change.acl)) - Number(isLong(acl));
     this.#aclBytes += growth;
+    this.#longAclCount += longGrowth;
     this.#frozen?.keep(change.path, node);
     Object.assign(node, { acl: change.acl, aversion: change.aversion, changedZxid: zxid });
     return () => {
       this.#aclBytes -= growth;
+      this.#longAclCount -= longGrowth;
       this.#frozen?.keep(change.path, node);
       Object.assign(node, { acl, aversion, changedZxid });
     };
@@ -304,6 +313,7 @@ export class DataTree {
   #account(path: string, node: TreeNode, sign: 1 | -1): void {
     this.#dataBytes += sign * (path.length + (node.data?.byteLength ?? 0));
     this.#aclBytes += sign * aclBytesOf(node.acl);
+    if (isLong(node.acl)) this.#longAclCount += sign;
     switch (kindOf(node.owner)) {
       case 'persistent':
         return;
@@ -328,9 +338,13 @@ const ACL_ENTRY_BYTES = 12;
 const ACL_LENGTH_SHORT = 8;
 const measuredAcls = new WeakMap<readonly Acl[], number>();
 
+function isLong(acl: readonly Acl[]): boolean {
+  return acl.length > ACL_LENGTH_SHORT;
+}
+
 /** About what an access list takes in a frame. Lists are never changed in place. */
 export function aclBytesOf(acl: readonly Acl[]): number {
-  if (acl.length <= ACL_LENGTH_SHORT) return measure(acl);
+  if (!isLong(acl)) return measure(acl);
   let bytes = measuredAcls.get(acl);
   if (bytes === undefined) {
     bytes = measure(acl);

@@ -8,7 +8,7 @@ const WEIGHT_MAX = 1_024;
 /** A long access list takes longer to look through, and a long path to write. */
 const LONG_ACL_LENGTH = 8;
 const LONG_ACL_WEIGHT = 32;
-const PATH_UNITS_PER_WEIGHT = 256;
+const PATH_UNITS_SHIFT = 8;
 
 /** Whom the teller tells through. */
 export interface EventTellerOwner {
@@ -45,7 +45,7 @@ export class EventTeller {
     let weight = 0;
     for (const happening of happenings) {
       if (this.busy || weight >= WEIGHT_MAX) this.#untold.push({ happening, zxid, rest: undefined });
-      else weight += this.#tellOne({ happening, zxid, rest: undefined }, WEIGHT_MAX - weight);
+      else weight += this.#tellOne(happening, zxid, undefined, WEIGHT_MAX - weight);
     }
   }
 
@@ -54,7 +54,7 @@ export class EventTeller {
     for (let weight = 0; weight < WEIGHT_MAX; ) {
       const next = this.#untold.shift();
       if (!next) return;
-      weight += this.#tellOne(next, WEIGHT_MAX - weight);
+      weight += this.#tellOne(next.happening, next.zxid, next.rest, WEIGHT_MAX - weight);
     }
   }
 
@@ -64,9 +64,9 @@ export class EventTeller {
   }
 
   /** Returns what it weighed. Those for whom there is no room come next. */
-  #tellOne({ happening, zxid, rest }: Untold, room: number): number {
+  #tellOne(happening: Happening, zxid: bigint, rest: Untold['rest'], room: number): number {
     const { acl, path } = happening;
-    const pathWeight = Math.floor(path.length / PATH_UNITS_PER_WEIGHT);
+    const pathWeight = path.length >> PATH_UNITS_SHIFT;
     let weight = 1 + pathWeight;
     const told = rest ?? this.#owner.watches.fire(happening)?.values();
     if (!told) return weight;

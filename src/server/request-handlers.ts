@@ -82,7 +82,10 @@ export interface HandlerContext {
 
 /** A longer list of operations is prepared in steps; one that may be longer is read in steps. */
 const OPS_AT_ONCE = 16;
-const LIST_BYTES_SHORT = 1024;
+const LIST_BYTES_SHORT = 8 * 1024;
+/** The same, where there are access lists or identities that take a while to look through. */
+const DEAR_LIST_BYTES_SHORT = 1024;
+const IDENTITY_COUNT_SHORT = 8;
 /** What is longer than this, and has lists in it, is read in steps. */
 const FRAME_BYTES_SHORT = 16 * 1024;
 /** More names than these are written in steps. */
@@ -121,7 +124,8 @@ export class RequestHandlers {
     if (connection.departed && !operation.writes && operation !== operations.auth) return undefined;
     // A ping is answered with the xid of pings, whatever it came with.
     const answered = operation === operations.ping ? xids.ping : xid;
-    if (mayBeDear(operation, request)) return this.#inSteps(connection, operation, request, answered);
+    if (this.#mayBeDear(connection, operation, request))
+      return this.#inSteps(connection, operation, request, answered);
     let answer: Answer;
     try {
       answer = operation.writes
@@ -132,6 +136,23 @@ export class RequestHandlers {
     }
     if (answer.later) return this.#later(connection, answered, answer.later);
     return this.#answer(connection, answered, answer);
+  }
+
+  /** Whether a request may take longer than a step, as far as that can be told before it is read. */
+  #mayBeDear({ identities }: ServerConnection, operation: Operation, { input }: Request): boolean {
+    switch (operation) {
+      case operations.multi:
+      case operations.multiRead: {
+        const hasLong = this.#core.tree.longAclCount > 0 || identities.length > IDENTITY_COUNT_SHORT;
+        return input.remaining > (hasLong ? DEAR_LIST_BYTES_SHORT : LIST_BYTES_SHORT);
+      }
+      case operations.setWatches:
+      case operations.setWatches2:
+      case operations.getEphemerals:
+        return true;
+      default:
+        return input.remaining > FRAME_BYTES_SHORT && operation.request.readInSteps !== undefined;
+    }
   }
 
   *#later(connection: ServerConnection, xid: number, make: () => Answer): SlicedWork {
@@ -190,12 +211,10 @@ export class RequestHandlers {
       fault = error;
     }
     if (connection.session!.over) return undefined;
-    const answer = this.#writeRecord(connection, operation, () => {
+    return this.#writeRecord(connection, operation, () => {
       if (fault !== undefined) throw fault;
       return record;
     });
-    yield; // What it did is done; the answer, which can be as long, comes next.
-    return answer;
   }
 
   *#prepare(connection: ServerConnection, ops: Req<typeof operations.multi>): SlicedWork {
@@ -362,9 +381,11 @@ export class RequestHandlers {
       case operations.getEphemerals: {
         const { prefixPath } = operations.getEphemerals.request.read(input);
         const prefix = prefixPath?.trim() ?? '';
+        const { zxid } = this.#core;
+        connection.eventsLater = []; // It shows what is there now.
         const ephemerals = yield* reads.getEphemerals(connection.session!.id, prefix);
-        if (ephemerals.length > NAMES_AT_ONCE) return this.#longAnswer((out) => writeNames(out, ephemerals));
-        return this.#ok(operation.reply, { ephemerals });
+        if (ephemerals.length <= NAMES_AT_ONCE) return answerOf(zxid, 0, operation.reply, { ephemerals });
+        return { zxid, err: 0, inSteps: (out) => writeNames(out, ephemerals) };
       }
       case operations.multiRead: {
         const ops = this.#fewEnough(yield* operations.multiRead.request.readInSteps!(input));
@@ -469,21 +490,6 @@ export class RequestHandlers {
     const rest = this.#core.answer(connection, xid, answer);
     connection.lastZxid = answer.zxid;
     return rest;
-  }
-}
-
-/** Whether a request may take longer than a step, as far as that can be told before it is read. */
-function mayBeDear(operation: Operation, { input }: Request): boolean {
-  switch (operation) {
-    case operations.multi:
-    case operations.multiRead:
-      return input.remaining > LIST_BYTES_SHORT;
-    case operations.setWatches:
-    case operations.setWatches2:
-    case operations.getEphemerals:
-      return true;
-    default:
-      return input.remaining > FRAME_BYTES_SHORT && operation.request.readInSteps !== undefined;
   }
 }
 

@@ -93,14 +93,15 @@ export class RequestIntake {
 
   /**
    * All input has been handed out: goes on with those that had to wait for that. A step can be longer than the time that
-   * was left: what one turn took too much of, it has less of for the rest, and so two long steps are not in one turn.
+   * was left: what one turn took too much of, or used for something else, it has less of for the rest, and so two long
+   * steps are not in one turn.
    */
-  newTurn(): void {
+  newTurn(usedMs = 0): void {
     const startedAtMs = this.#owner.nowMs();
-    const endMs = startedAtMs + WAITING_MS - Math.max(0, this.#turnMs - INPUT_MS);
+    const endMs = startedAtMs + WAITING_MS - Math.max(0, this.#turnMs - INPUT_MS) - usedMs;
     this.#beginTurn(0);
     if (this.#wakeAtMs <= startedAtMs) this.resume();
-    const servedAny = this.#serve(this.#light, endMs, false);
+    const servedAny = this.#serve(this.#light, endMs, true);
     this.#serve(this.#heavy, endMs, !servedAny || this.#turnNumber % HEAVY_TURNS === 0);
     this.#beginTurn(Math.max(0, this.#owner.nowMs() - Math.max(startedAtMs, endMs)));
   }

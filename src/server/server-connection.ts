@@ -259,6 +259,14 @@ export class ServerConnection {
     this.silence();
   }
 
+  /** The answer is made that events had to come behind. */
+  tellLater(): void {
+    const { eventsLater } = this;
+    if (!eventsLater) return;
+    this.eventsLater = undefined;
+    for (const tell of eventsLater) tell();
+  }
+
   /** The link is gone: nothing more goes out. */
   silence(): void {
     this.#frameOpen = false;

@@ -109,6 +109,8 @@ export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, 
   readonly #intake: RequestIntake;
   readonly #teller: EventTeller;
   readonly #upkeep: Upkeep;
+  /** The answer to the write whose events are being told, if anyone waits for it. */
+  #answerBehindEvents: readonly [connection: ServerConnection, xid: number, answer: Answer] | undefined;
   /** Connections that are not a session yet, the oldest first. */
   readonly handshaking = new Set<ServerConnection>();
   readonly #dirty = new Set<ServerConnection>();
@@ -451,13 +453,18 @@ export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, 
   /** Answers a request, and ends the connection if the answer says so. What is returned must be done first, if it is. */
   answer(connection: ServerConnection, xid: number, answer: Answer): SlicedWork | undefined {
     if (!connection.over && !connection.departed) {
-      if (this.busy) return this.#answerBehindEvents(connection, xid, answer);
+      if (this.busy) {
+        // Nothing else is handled until its events are told: it comes right behind them.
+        this.#answerBehindEvents = [connection, xid, answer];
+        return undefined;
+      }
       if (answer.inSteps) return this.#answerInSteps(connection, xid, answer, answer.inSteps);
       const { zxid, heldUntil } = this.#asShown(answer);
       const out = connection.beginFrame();
       ReplyHeader.write(out, { xid, zxid, err: answer.err });
       answer.codec?.write(out, answer.value);
       this.#send(connection, true, heldUntil);
+      connection.tellLater();
     }
     this.#countAnswer(connection);
     if (answer.ends) this.#end(connection);
@@ -473,12 +480,6 @@ export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, 
     return { zxid: heldUntil ?? this.#unsettled.settledZxid(zxid), heldUntil };
   }
 
-  *#answerBehindEvents(connection: ServerConnection, xid: number, answer: Answer): SlicedWork {
-    while (this.busy) yield;
-    const rest = this.answer(connection, xid, answer);
-    if (rest) yield* rest;
-  }
-
   /** A long answer shows one moment; events of later ones come behind it. */
   *#answerInSteps(
     connection: ServerConnection,
@@ -489,19 +490,17 @@ export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, 
     const { zxid, heldUntil } = this.#asShown(answer);
     const { takenBackCount } = this.#unsettled;
     const out = connection.beginFrame();
-    connection.eventsLater = [];
+    connection.eventsLater ??= [];
     ReplyHeader.write(out, { xid, zxid, err: answer.err });
     for (const steps = write(out); !steps.next().done; ) {
       yield;
       if (connection.over || connection.departed) return;
     }
-    const { eventsLater } = connection;
-    connection.eventsLater = undefined;
     const mayBeGone = heldUntil !== undefined && this.#unsettled.takenBackCount > takenBackCount;
     if (mayBeGone) return this.drop(connection, 'the disk took no more', 'disk');
     const isHeld = heldUntil !== undefined && this.#unsettled.has(heldUntil);
     this.#send(connection, true, isHeld ? heldUntil : undefined);
-    for (const tell of eventsLater) tell();
+    connection.tellLater();
     this.#countAnswer(connection);
     if (answer.ends) this.#end(connection);
   }
@@ -570,6 +569,9 @@ export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, 
     this.#writeFault = error.message;
     this.#teller.forget((zxid) => this.#unsettled.has(zxid));
     this.#unsettled.takeBack();
+    const [waiting] = (!this.busy && this.#answerBehindEvents) || [];
+    if (waiting) this.#holding.add(waiting);
+    if (!this.busy) this.#answerBehindEvents = undefined;
     for (const connection of this.#holding) this.drop(connection, 'the disk took no more', 'disk');
     this.#holding.clear();
     this.#intake.resume();
@@ -613,11 +615,21 @@ export class ServerCore implements HandlerContext, HandshakesOwner, StoreOwner, 
 
   tick(): void {
     this.#flushRoom = FLUSHED_PER_TURN;
-    const endMs = this.nowMs + TELLING_MS;
-    while (this.busy && this.nowMs < endMs) this.#teller.more();
+    const startedAtMs = this.nowMs;
+    while (this.busy && this.nowMs < startedAtMs + TELLING_MS) this.#tellMore();
     this.#upkeep.run();
-    this.#intake.newTurn();
+    this.#intake.newTurn(this.nowMs - startedAtMs);
     this.#flush();
+  }
+
+  #tellMore(): void {
+    this.#teller.more();
+    const waiting = this.#answerBehindEvents;
+    if (this.busy || !waiting) return;
+    this.#answerBehindEvents = undefined;
+    const [connection] = waiting;
+    connection.work = this.answer(...waiting);
+    if (connection.work) this.#intake.work(connection);
   }
 
   dropHandshaking(connection: ServerConnection): void {

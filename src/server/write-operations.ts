@@ -191,11 +191,12 @@ export class WriteOperations {
    * it; what changes before the multi is done is looked up again then.
    */
   *prepare(ops: readonly MultiOp[], asker: Asker): SlicedWork {
+    const mayBeDear = this.#tree.longAclCount > 0 || asker.identities.length > 1;
     for (const { op, request } of ops) {
       const { path } = request;
       const paths = op === 'setData' || op === 'check' ? [path] : [path, parentOf(path)];
       let dear = false;
-      for (const each of paths) {
+      for (const each of mayBeDear ? paths : []) {
         const node = this.#tree.get(each);
         if (node && prepareAccess(node.acl, asker.identities)) dear = true;
       }
@@ -211,11 +212,14 @@ export class WriteOperations {
     const undo = () => {
       for (const written of done.reverse()) written.undo();
     };
-    for (const [failedAt, op] of ops.entries()) {
+    for (let failedAt = 0; failedAt < ops.length; failedAt++) {
+      const op = ops[failedAt]!;
       try {
         const written = this.#multiOp(op, asker, moment);
         done.push(written);
-        for (const change of written.changes) if ('acl' in change) aclBytes += aclBytesOf(change.acl);
+        const [change] = written.changes;
+        if (change?.kind !== 'create') continue;
+        aclBytes += aclBytesOf(change.acl);
         if (aclBytes > this.#limits.multiAclBytesMax) throw new Refusal('invalid-acl');
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;

@@ -10,7 +10,7 @@ export interface TreeSize {
 }
 
 /** Nodes whose access lists are as long as they may be, each another one: `/guarded/0` and on. */
-export const GUARDED_COUNT = 100;
+export const GUARDED_COUNT = 600;
 /** How deep `deepPath` is. */
 const DEPTH = 4_000;
 /** The path of a node that is very far down. */
@@ -25,7 +25,7 @@ const OPEN: readonly Acl[] = [{ perms: 31, id: { scheme: 'world', id: 'anyone' }
 function longAcl(index: number): readonly Acl[] {
   const others = Array.from({ length: 640 }, (_, entry) => ({
     perms: 31,
-    id: { scheme: 'ip', id: `10.${index}.${entry >> 8}.${entry & 0xff}` },
+    id: { scheme: 'ip', id: `${10 + (index >> 8)}.${index & 0xff}.${entry >> 8}.${entry & 0xff}` },
   }));
   return [...others, { perms: 31, id: { scheme: 'ip', id: '127.0.0.1' } }];
 }

@@ -11,6 +11,7 @@ export function checkInvariants(core: ServerCore): void {
   let childCount = 0;
   let dataBytes = 0;
   let aclBytes = 0;
+  let longAclCount = 0;
   let ephemeralCount = 0;
   let perishableCount = 0;
   const perishable = new Set(tree.perishable());
@@ -30,6 +31,7 @@ export function checkInvariants(core: ServerCore): void {
     }
     dataBytes += path.length + (node.data?.byteLength ?? 0);
     aclBytes += aclBytesOf(node.acl);
+    if (node.acl.length > 8) longAclCount++;
     const kind = kindOf(node.owner);
     if (kind === 'ephemeral') {
       ephemeralCount++;
@@ -44,8 +46,20 @@ export function checkInvariants(core: ServerCore): void {
   const equal = (what: string, counted: number, real: number) =>
     hold(counted === real, () => `${what} is ${counted}, and really ${real}`);
   equal('the count of nodes', tree.nodeCount, childCount + 1);
+  equal('the count below the root', tree.countDescendants('/'), childCount);
+  for (const [path, { children }] of tree.entries()) {
+    let below = 0;
+    let nameBytes = 0;
+    for (const name of children ?? []) {
+      below += 1 + tree.countDescendants(joinPath(path, name));
+      nameBytes += 4 + Buffer.byteLength(name);
+    }
+    equal(`the count below ${path}`, tree.countDescendants(path), below);
+    equal(`the length of the names in ${path}`, children?.nameBytes ?? 0, nameBytes);
+  }
   equal('dataBytes', tree.dataBytes, dataBytes);
   equal('aclBytes', tree.aclBytes, aclBytes);
+  equal('the count of long access lists', tree.longAclCount, longAclCount);
   equal('the count of ephemeral nodes', tree.ephemeralCount, ephemeralCount);
   equal('the count of perishable nodes', perishable.size, perishableCount);
   let outstandingCount = 0;
