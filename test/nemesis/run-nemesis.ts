@@ -306,11 +306,14 @@ async function batons(admin: ZooKeeper): Promise<string[]> {
   return (await namesIn(admin, '/holdfast/batons')).map((name) => `baton ${name}`);
 }
 
+/** A session watches the floor of tokens for as long as it lives. */
+const FLOOR = `${CHROOT}/holdfast/token-floor`;
+
 async function watches(ensemble: ZooKeeperEnsemble): Promise<string[]> {
   const answers = await Promise.all(ensemble.servers.map((server) => server.fourLetterWord('wchp')));
   const paths = answers
     .flatMap((answer) => answer.split('\n'))
-    .filter((line) => line.startsWith(`${CHROOT}/`));
+    .filter((line) => line.startsWith(`${CHROOT}/`) && line !== FLOOR);
   return paths.map((path) => `a watch on ${path}`);
 }
 

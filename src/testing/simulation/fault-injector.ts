@@ -4,7 +4,7 @@ import type { Heading, SimulatedListener } from '../simulated-network.ts';
 import type { HoldMonitor } from './hold-monitor.ts';
 import { Impostor } from './impostor.ts';
 import { OlderServer } from './older-server.ts';
-import { raiseTokens } from './raise-tokens.ts';
+import { ASKER, OPEN, raiseTokens } from './raise-tokens.ts';
 import type { Fault } from './scenario.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import { describe, SERVER_LIMITS, type SimulatedClient, type World } from './world.ts';
@@ -102,7 +102,7 @@ export class FaultInjector {
         else this.#remove(fault.lock, fault.which);
         return undefined;
       case 'remove-folder':
-        this.#removeFolder(fault.lock);
+        this.#removeFolder(fault.lock, fault.anew ?? false);
         return undefined;
       case 'crash':
         return this.#crash();
@@ -265,11 +265,16 @@ export class FaultInjector {
     this.#delete(path);
   }
 
-  #removeFolder(lock: string): void {
+  #removeFolder(lock: string, anew: boolean): void {
     const core = this.#world.server?.core;
     const node = core?.tree.get(`/locks/${lock}`);
     if (!core || core.readOnly || !node || (node.children?.size ?? 0) > 0 || node.owner > 0n) return;
     this.#delete(`/locks/${lock}`);
+    if (!anew) return;
+    const moment = core.nextMoment();
+    const request = { path: `/locks/${lock}`, data: null, acl: OPEN, flags: 0 };
+    core.commit(core.writes.create(request, 'container', ASKER, moment), moment);
+    core.tick();
   }
 
   #tellOfRemoval(path: string): void {

@@ -60,7 +60,10 @@ export function planFaults(dice: Dice, setting: FaultSetting): Fault[] {
   const victims = dice.chance(0.3) ? [dice.pick(setting.clients)] : setting.clients;
   const faults = Array.from({ length: count }, () =>
     planFault(dice, dice.pick(kinds), { ...setting, clients: victims }, untilMs),
-  ).flatMap((fault) => (fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault]));
+  ).flatMap((fault) => {
+    if (fault.kind === 'remove-folder') return repeated(fault);
+    return fault.kind === 'cut' || fault.kind === 'reset' ? burst(dice, fault) : [fault];
+  });
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
@@ -72,6 +75,15 @@ export function planRaises(dice: Dice, kinds: readonly string[] | undefined): Fa
   return Array.from({ length: dice.whole(1, 4) }, () => ({
     ...{ kind, atMs: dice.between(0, untilMs), by: dice.whole(1, 1_000_000) },
   }));
+}
+
+/** A folder is removed only while it is empty, which one that is used again and again is for a moment at a time. */
+function repeated<F extends Fault>(fault: F): F[] {
+  const { count, everyMs } = { count: 16, everyMs: 617 };
+  return Array.from({ length: count }, (_, index) => ({
+    ...{ ...fault, atMs: fault.atMs + index * everyMs },
+    ...(index % 2 === 1 && { anew: true }),
+  })).filter(({ atMs }) => atMs < UNSAFE_MS);
 }
 
 /** A connection that breaks once often breaks again: while what the first time left open is being sorted out. */

@@ -3,8 +3,9 @@ import { currentFloor, decodeFloors, encodeFloors, NO_FLOORS } from '../../queue
 import type { ServerCore } from '../../server/server-core.ts';
 import { FLOOR_NODE } from './world.ts';
 
-const OPEN = [{ perms: permissions.all, id: { scheme: 'world', id: 'anyone' } }];
-const ASKER = { sessionId: 0n, identities: [] };
+/** For what no client writes. */
+export const OPEN = [{ perms: permissions.all, id: { scheme: 'world', id: 'anyone' } }];
+export const ASKER = { sessionId: 0n, identities: [] };
 
 /** Sets the floor of tokens as `raiseTokens` does: by so much above what this store has given. */
 export function raiseTokens(core: ServerCore, by: number): void {

@@ -23,8 +23,11 @@ export interface Outcome {
 
 /** A world in which this much happens is going round in circles. */
 const STEPS_MAX = 200_000;
-/** After all is healed everyone must have got on by then, and after that nothing may be left. */
-const LIVELY_MS = 60_000;
+/**
+ * After all is healed everyone must have got on by then, and after that nothing may be left. What a single attempt may
+ * take is the checker's to say (L4); this is for the longest plan there is, with answers that take a tenth of a second.
+ */
+const LIVELY_MS = 120_000;
 const QUIET_MS = 15_000;
 const SETTING_UP_MS = 200;
 

@@ -148,7 +148,12 @@ export type Fault = {
       /** Not before the lock is handed over the next time: what both have to tell arrives together. */
       readonly atHandOver?: boolean;
     }
-  | { readonly kind: 'remove-folder'; readonly lock: string }
+  | {
+      readonly kind: 'remove-folder';
+      readonly lock: string;
+      /** Made anew at once, as by someone who joins in that moment and gives up. */
+      readonly anew?: boolean;
+    }
   | { readonly kind: 'crash'; readonly forMs: number }
   | { readonly kind: 'stall-server'; readonly forMs: number }
   | { readonly kind: 'disk-full'; readonly forMs: number }
