@@ -40,8 +40,8 @@ export const GUARDED_FOLDER = '/guarded';
 
 /** The fences that resources keep in ZooKeeper, one for each lock. */
 const FENCE_FOLDER = '/fences';
-/** How long after its release a holder admits its token once more. */
-const LATE_MS = 150;
+/** How long after its release, and after each time before, a holder admits its token once more. */
+const LATE_MS: readonly number[] = [150, 150, 300, 600];
 /** Releases are waited for however long they take: the history has when they are confirmed. */
 const RELEASE_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -330,7 +330,8 @@ export class Steps {
       case 'fence':
         return this.#write(held);
       case 'late-fence':
-        return this.#admit(holdfast, held);
+        // Who holds for no time at all comes to it only after its release.
+        return step.holdMs > 0 ? this.#admit(holdfast, held) : undefined;
       case 're-enter':
         return this.#within(client, lock, held);
       case 'nested-use':
@@ -480,10 +481,15 @@ export class Steps {
     });
   }
 
-  /** Once more, when others may have been granted the lock and been admitted. */
+  /**
+   * Again and again, when others may have been granted the lock and been admitted: one of these times a follower that
+   * lags shows a mark that has been overtaken, or is behind what an earlier one has written.
+   */
   async #admitLate(client: SimulatedClient, holdfast: Holdfast, held: HeldLease): Promise<void> {
-    await sleep(client.process, LATE_MS);
-    await this.#admit(holdfast, held);
+    for (const ms of LATE_MS) {
+      await sleep(client.process, ms);
+      await this.#admit(holdfast, held);
+    }
   }
 
   async #release(held: HeldLease, step: LockStep): Promise<void> {
