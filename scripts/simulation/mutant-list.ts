@@ -907,6 +907,22 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'test/locks/unknown-options.test.ts',
+    mutant('an option that does not exist is ignored by acquire', [
+      LOCK,
+      '    this.checkNames(call, options);\n',
+      '',
+    ]),
+  ),
+  killed(
+    'test/locks/unknown-options.test.ts',
+    mutant('a reader within a lease has any option', [
+      READ_WRITE,
+      "    this.checkNames('acquire', options);\n    return this.#sharedWith",
+      '    return this.#sharedWith',
+    ]),
+  ),
+  killed(
     'src/locks/lock-registry.test.ts',
     mutant('lock objects are kept for ever', [
       'locks/lock-registry.ts',

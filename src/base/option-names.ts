@@ -23,6 +23,13 @@ export function checkOptionNames<Options extends object>(
   }
 }
 
+/** The same names, and some that are neither refused nor shown to anyone: what one part of a program gives another. */
+export function withInternalNames<Names extends object>(names: Names, internal: readonly string[]): Names {
+  const all = { ...names };
+  for (const name of internal) Object.defineProperty(all, name, { value: true });
+  return all;
+}
+
 /** The options that are given: one whose value is `undefined` is as one that is left out, and hides no default. */
 export function givenOf<Options extends object>(options: Options): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;

@@ -250,7 +250,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** Up to `permits` holders at once; Curator's `InterProcessSemaphoreV2`. */
-  semaphore(name: string, { permits }: { readonly permits: number }): Semaphore {
+  semaphore(name: string, options: { readonly permits: number }): Semaphore {
+    checkOptionNames('semaphore', options, { permits: true });
+    const { permits } = options;
     if (!Number.isInteger(permits) || permits < 1) {
       throw new RangeError(`permits: ${String(permits)} given; an integer from 1 is needed`);
     }
@@ -273,6 +275,7 @@ export class Holdfast implements AsyncDisposable {
   /** One leader among many; Curator's `LeaderLatch`. `id` is what others see; `host:pid` if left out. */
   election(name: string, options: { readonly id?: string } = {}): LeaderElection {
     checkName(name);
+    checkOptionNames('election', options, { id: true });
     const { id } = options;
     if (id !== undefined) checkPeopleText('id', id);
     const key = id === undefined ? ['election', name] : ['election', name, id];

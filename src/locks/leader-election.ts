@@ -1,6 +1,7 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
@@ -34,6 +35,8 @@ export class Leadership extends LockLease {
     return this.release(options);
   }
 }
+
+const observeNames: OptionNames<{ readonly signal?: AbortSignal }> = { signal: true };
 
 /**
  * One leader among many candidates, the first who came. Shared with Curator's `LeaderLatch`.
@@ -73,6 +76,7 @@ export class LeaderElection extends QueueLock {
     run: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>,
     options: AcquireOptions & ReleaseBound & { readonly signal: AbortSignal },
   ): Promise<never> {
+    checkOptionNames<object>('lead', options, this.optionNames.using);
     checkReleaseBound(options);
     const { releaseTimeoutMs: _, ...campaigning } = options;
     for (;;) {
@@ -115,6 +119,7 @@ export class LeaderElection extends QueueLock {
    * less than a round trip may be skipped.
    */
   observe(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<Leader | undefined, void, void> {
+    checkOptionNames('observe', options, observeNames);
     return endableGenerator((ended) => this.#observe([options.signal, ended]));
   }
 

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Emitter } from '../base/emitter.ts';
-import { givenOf } from '../base/option-names.ts';
+import { checkOptionNames, givenOf, type OptionNames, withInternalNames } from '../base/option-names.ts';
 import { checkDuration } from '../client/arguments.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { GiveUp, type WaitOptions } from './give-up.ts';
@@ -49,6 +49,29 @@ type Contending = (
   giveUp: AbortSignal | undefined,
 ) => Promise<Grant | undefined>;
 
+/** The options that a lock's calls take, by name. */
+export interface LockOptionNames {
+  readonly acquiring: Readonly<Record<string, true>>;
+  /** Those of `use`. */
+  readonly using: Readonly<Record<string, true>>;
+}
+
+const commonNames: OptionNames<Omit<AcquireOptions, 'trace' | 'look'>> = {
+  ...{ signal: true, timeoutMs: true, within: true, reason: true },
+};
+const releaseNames: OptionNames<ReleaseBound> = { releaseTimeoutMs: true };
+
+/** The names for a lock that has options of its own; the internal ones only its own code gives. @internal */
+export function lockOptionNames(
+  own: Readonly<Record<string, true>>,
+  internal: readonly string[] = [],
+): LockOptionNames {
+  const acquiring = withInternalNames({ ...commonNames, ...own }, internal);
+  return { acquiring, using: { ...commonNames, ...own, ...releaseNames } };
+}
+
+const plainNames = lockOptionNames({});
+
 const WAITING = { trying: false } as const;
 const TRYING = { trying: true } as const;
 
@@ -85,16 +108,20 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   }
   /** Refuses options that cannot be, before anything is done. */
   protected check(_options: Options): void {}
+  /** The options that there are. @internal */
+  protected get optionNames(): LockOptionNames {
+    return plainNames;
+  }
 
   /**
    * Waits until the lock is granted, in order of arrival.
    *
-   * @throws ZK_LOCK_TIMEOUT, ZK_LOCK_UNREACHABLE, the signal's own reason; ZK_LOCK_CONTENDER_EVICTED,
+   * @throws TypeError, RangeError for a bad option, or one that does not exist, before anything is sent; ZK_LOCK_TIMEOUT, ZK_LOCK_UNREACHABLE, the signal's own reason; ZK_LOCK_CONTENDER_EVICTED,
    * ZK_LOCK_WRONG_KIND, ZK_LOCK_FOREIGN_NODE, ZK_NO_AUTH. In each case nothing is left behind.
    */
   acquire(options: Options = {} as Options): Promise<LockLease> {
     try {
-      this.#checkOptions(options);
+      this.#checkOptions('acquire', options);
       if (options.within) return Promise.resolve(this.#reenter(options.within));
       if (options.timeoutMs === 0) return this.#acquireNow(options);
       const wish = options.timeoutMs === undefined ? options : { ...options, look: {} };
@@ -114,7 +141,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   /** The lease if the lock is free, `null` if it is not: never queues. One read if it is taken. */
   async tryAcquire(options: Options = {} as Options): Promise<LockLease | null> {
-    this.#checkOptions(options);
+    this.#checkOptions('tryAcquire', options);
     if (options.within) return this.#reenter(options.within);
     const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...givenOf(options) };
     const looking: Contending = (trace, giveUp) =>
@@ -124,6 +151,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   /** As `acquire` with a `timeoutMs`, as `tryAcquire` without: what is to be expected comes as a result. */
   async attempt(options: Options = {} as Options): Promise<Attempt> {
+    this.checkNames('attempt', options);
     try {
       const lease =
         options.timeoutMs === undefined ? await this.tryAcquire(options) : await this.acquire(options);
@@ -147,6 +175,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     run: (lease: LockLease) => Promise<T> | T,
     options: Options & ReleaseBound = {} as Options,
   ): Promise<T> {
+    checkOptionNames<object>('use', options, this.optionNames.using);
     checkReleaseBound(options);
     const { releaseTimeoutMs: _, ...acquiring } = options;
     const outer = this.enteredWith((lock) => entered.getStore()?.get(lock as never));
@@ -328,7 +357,13 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     return this.makeLease(within.holding);
   }
 
-  #checkOptions(options: Options): void {
+  /** @throws TypeError for an option that does not exist. @internal */
+  protected checkNames(call: string, options: Options): void {
+    checkOptionNames<object>(call, options, this.optionNames.acquiring);
+  }
+
+  #checkOptions(call: string, options: Options): void {
+    this.checkNames(call, options);
     if (options.timeoutMs !== undefined) {
       checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
     }

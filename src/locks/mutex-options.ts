@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { checkDuration } from '../client/arguments.ts';
 
 /** How the tasks of one process share their place in a mutex's queue. Left out, each task has a place of its own. */
@@ -24,6 +25,8 @@ export interface SharingPolicy {
   readonly passMs: number;
 }
 
+const mutexNames: OptionNames<MutexOptions> = { cache: true, handOff: true };
+
 const IDLE_MS_DEFAULT = 60_000;
 /**
  * Between processes a hand-over costs a commit and a push, within one nothing. With 16 passes for each hand-over that
@@ -41,6 +44,7 @@ const GRANTS_MAX_LIMIT = 1_000_000;
  * @throws TypeError, RangeError naming the option.
  */
 export function readMutexOptions(options: MutexOptions): SharingPolicy | undefined {
+  checkOptionNames('mutex', options, mutexNames);
   const cache = readSwitch('cache', options.cache);
   const handOff = readSwitch('handOff', options.handOff);
   if (!cache && !handOff) return undefined;

@@ -6,7 +6,7 @@ import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { holdOf } from './contest.ts';
 import { GiveUpOrLoss } from './give-up.ts';
 import { type Grant, PlaceGrant } from './grant.ts';
-import type { AcquireOptions, Lock } from './lock.ts';
+import { type AcquireOptions, type Lock, type LockOptionNames, lockOptionNames } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { LockLostError } from './lock-errors.ts';
 import type { LockLease } from './lock-lease.ts';
@@ -77,6 +77,8 @@ export interface WriteOptions extends AcquireOptions {
   readonly upgrading?: LockLease;
 }
 
+const writeNames = lockOptionNames({}, ['upgrading'] satisfies (keyof WriteOptions)[]);
+
 /** The writing side of a `ReadWriteLock`. `within` takes upgradable leases too: that is to upgrade. */
 export class WriteLock extends QueueLock<WriteOptions> {
   readonly #upgradable: UpgradableLock;
@@ -90,11 +92,18 @@ export class WriteLock extends QueueLock<WriteOptions> {
     this.#upgradable = upgradable;
   }
 
+  /** @internal */
+  protected override get optionNames(): LockOptionNames {
+    return writeNames;
+  }
+
   override async acquire(options: WriteOptions = {}): Promise<LockLease> {
+    this.checkNames('acquire', options);
     return super.acquire(this.#asUpgrade(options));
   }
 
   override async tryAcquire(options: WriteOptions = {}): Promise<LockLease | null> {
+    this.checkNames('tryAcquire', options);
     return super.tryAcquire(this.#asUpgrade(options));
   }
 
@@ -164,6 +173,8 @@ export interface ReadLockOptions extends AcquireOptions {
   readonly besides?: LockLease;
 }
 
+const readNames = lockOptionNames({}, ['besides'] satisfies (keyof ReadLockOptions)[]);
+
 /** The reading side of a `ReadWriteLock`. `within` takes leases of the other sides too. */
 export class ReadLock extends QueueLock<ReadLockOptions> {
   readonly #others: readonly Lock<never>[];
@@ -177,11 +188,18 @@ export class ReadLock extends QueueLock<ReadLockOptions> {
     this.#others = others;
   }
 
+  /** @internal */
+  protected override get optionNames(): LockOptionNames {
+    return readNames;
+  }
+
   override async acquire(options: ReadLockOptions = {}): Promise<LockLease> {
+    this.checkNames('acquire', options);
     return this.#sharedWith(options.within) ?? super.acquire(this.#asBeside(options));
   }
 
   override async tryAcquire(options: ReadLockOptions = {}): Promise<LockLease | null> {
+    this.checkNames('tryAcquire', options);
     return this.#sharedWith(options.within) ?? super.tryAcquire(this.#asBeside(options));
   }
 

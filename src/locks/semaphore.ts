@@ -4,7 +4,7 @@ import type { Joined, QueueView } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import { type Contest, checkView, contend, contendIfFree, holdOfAll } from './contest.ts';
 import { type Grant, grantOfAll } from './grant.ts';
-import { type AcquireOptions, Lock } from './lock.ts';
+import { type AcquireOptions, Lock, type LockOptionNames, lockOptionNames } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
 import { ContenderEvictedError } from './lock-errors.ts';
 import { withFacts } from './semaphore-view.ts';
@@ -18,6 +18,8 @@ export interface SemaphoreOptions extends AcquireOptions {
   /** How many permits, all or none; 1 if left out. */
   readonly permits?: number;
 }
+
+const optionNames = lockOptionNames({ permits: true });
 
 /**
  * Up to N holders at once, in order of arrival, each with one permit or several. The layout is that of Curator's
@@ -53,6 +55,11 @@ export class Semaphore extends Lock<SemaphoreOptions> {
   /** @internal */
   protected override describe(options: SemaphoreOptions): string {
     return withFacts(super.describe(options), { permits: this.permits });
+  }
+
+  /** @internal */
+  protected override get optionNames(): LockOptionNames {
+    return optionNames;
   }
 
   protected override check({ permits = 1 }: SemaphoreOptions): void {

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import type { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { AcquireOptions } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -8,6 +9,8 @@ import type { ReleaseBound } from './work-under-lock.ts';
 
 /** What an upgrade may be told: as an acquire. */
 export type UpgradeOptions = Pick<AcquireOptions, 'signal' | 'timeoutMs' | 'reason'>;
+
+const upgradeNames: OptionNames<UpgradeOptions> = { signal: true, timeoutMs: true, reason: true };
 
 type Upgrade = (lease: UpgradableLease, options: UpgradeOptions) => Promise<LockLease>;
 
@@ -27,7 +30,8 @@ export class UpgradableLease extends LockLease {
    *
    * @throws as `acquire`; ZK_LOCK_LOST if this lease is lost meanwhile, ZK_LOCK_UPGRADE where it cannot be.
    */
-  upgrade(options: UpgradeOptions = {}): Promise<LockLease> {
+  async upgrade(options: UpgradeOptions = {}): Promise<LockLease> {
+    checkOptionNames('upgrade', options, upgradeNames);
     return this.#upgrade(this, options);
   }
 }
