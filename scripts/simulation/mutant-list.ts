@@ -907,6 +907,22 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/locks/holder-look.test.ts',
+    mutant('a wait asks who holds the lock though it has ended', [
+      'locks/holder-look.ts',
+      'this.#cancel?.();',
+      '',
+    ]),
+  ),
+  killed(
+    'src/locks/holder-look.test.ts',
+    mutant('a wait asks for a lock of several that it has been granted', [
+      'locks/holder-look.ts',
+      'this.#names.delete(name);',
+      '',
+    ]),
+  ),
+  killed(
     'test/locks/unknown-options.test.ts',
     mutant('an option that does not exist is ignored by acquire', [
       LOCK,

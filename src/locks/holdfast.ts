@@ -10,6 +10,7 @@ import { type ConnectOptions, connectOptionNames } from '../client/connect-optio
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { floorPathOf } from '../queue/floor-node.ts';
 import { type Neighbours, neighboursAt } from '../queue/neighbours.ts';
+import type { QueueStore } from '../queue/queue-store.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
 import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
@@ -191,6 +192,17 @@ export class Holdfast implements AsyncDisposable {
     const { app = programName(), labels, acl, folderAcl } = options;
     const { host, pid } = options.process ?? { host: hostname(), pid: process.pid };
     const owner = { host, pid, app, ...(labels && { labels }) };
+    const store: QueueStore = {
+      zk,
+      clock,
+      random: options.random ?? systemRandom,
+      neighbours: options.neighbours ?? neighboursAt(zk.servers),
+      carriesAllWrites: options.writesUnderLocks === 'this-connection',
+      batonFolder,
+      entryAcl: acl,
+      folderAcl,
+    };
+    this.#inspection = new Inspection(store, root);
     this.#context = {
       zk,
       clock,
@@ -201,19 +213,10 @@ export class Holdfast implements AsyncDisposable {
       describeOwner: ownerEncoder(owner),
       young: new LastingHolds(clock, LASTING_MS),
       registry: this.#registry,
-      store: {
-        zk,
-        clock,
-        random: options.random ?? systemRandom,
-        neighbours: options.neighbours ?? neighboursAt(zk.servers),
-        carriesAllWrites: options.writesUnderLocks === 'this-connection',
-        batonFolder,
-        entryAcl: acl,
-        folderAcl,
-      },
+      store,
+      inspection: this.#inspection,
       listenerFailed: (error) => log('error', 'a listener of a lock threw', { error }),
     };
-    this.#inspection = new Inspection(this.#context.store, root);
     this.#tokens = new StoreTokens(this.#context.store);
     this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
     this.locks = new LockManager(this, this.#context);

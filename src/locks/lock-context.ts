@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import type { QueueStore } from '../queue/queue-store.ts';
+import type { Inspection } from './inspection.ts';
 import type { LastingHolds } from './lasting-holds.ts';
 import type { LockRegistry } from './lock-registry.ts';
 import type { OwnerFacts, ownerEncoder } from './owner.ts';
@@ -14,6 +15,7 @@ export interface LockContext {
   readonly lockDelayMs: number;
   readonly log: Log;
   readonly store: QueueStore;
+  readonly inspection: Inspection;
   /** Those of its holds that have not lasted for long. */
   readonly young: LastingHolds;
   /** The lock objects that there are. */

@@ -14,10 +14,13 @@ export abstract class LockError extends ZkError {
   }
 }
 
-/** What a contender saw when it last looked at the queue. */
+/** What a contender saw when it last looked at the queue, and who held the lock when it asked. */
 export interface WaitLook {
   ahead?: number;
   behind?: string;
+  holder?: string;
+  since?: Date;
+  waiting?: number;
 }
 
 /** The time for waiting ran out while others held it. The queue was left; nothing stays behind. */
@@ -31,11 +34,27 @@ export class LockTimeoutError extends LockError {
   /** The id of the nearest of them that was in the way, as `inspect` shows it. */
   declare readonly behind?: string;
 
-  constructor(lockName: string, timeoutMs: number, { ahead, behind }: WaitLook = {}) {
-    const seen = ahead === undefined ? '' : `: ${ahead} ahead when last looked at, waited for ${behind}`;
-    super(lockName, `not granted within ${timeoutMs} ms${seen}`);
+  /** Who held it when three quarters of the time had passed, as `app@host:pid`; undefined if that is not known. */
+  declare readonly holder?: string;
+  /** When the holder's node was made, by the server's clock. */
+  declare readonly since?: Date;
+  /** How many waited for it then, this one included. */
+  declare readonly waiting?: number;
+
+  constructor(lockName: string, timeoutMs: number, look: WaitLook = {}) {
+    const { ahead, behind, holder, since, waiting } = look;
+    const held = holder === undefined ? '' : `: held by ${holder} (node made ${since?.toISOString()})`;
+    const waited = waiting === undefined ? '' : `${held ? ',' : ':'} ${waiting} waiting`;
+    const seen =
+      ahead === undefined
+        ? ''
+        : `${held || waited ? ';' : ':'} ${ahead} ahead when last looked at, waited for ${behind}`;
+    super(lockName, `not granted within ${timeoutMs} ms${held}${waited}${seen}`);
     if (ahead !== undefined) this.ahead = ahead;
     if (behind !== undefined) this.behind = behind;
+    if (holder !== undefined) this.holder = holder;
+    if (since !== undefined) this.since = since;
+    if (waiting !== undefined) this.waiting = waiting;
   }
 }
 
@@ -163,7 +182,8 @@ export const lockErrorTable: readonly ErrorRow[] = [
     code: 'ZK_LOCK_TIMEOUT',
     scope: 'lock',
     outcome: 'not-applied',
-    advice: 'try later; the queue was left',
+    advice:
+      'try later; the queue was left. `holder`, `since` and `waiting` say who had it, where that is known',
   },
   {
     name: 'LockUnreachableError',

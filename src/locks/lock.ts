@@ -5,6 +5,7 @@ import { checkDuration } from '../client/arguments.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { GiveUp, type WaitOptions } from './give-up.ts';
 import type { Grant } from './grant.ts';
+import { HolderLook } from './holder-look.ts';
 import type { LockContext } from './lock-context.ts';
 import {
   type AcquireMessage,
@@ -18,7 +19,6 @@ import {
   LockLostError,
   LockTimeoutError,
   LockUnreachableError,
-  type WaitLook,
   WrongKindError,
 } from './lock-errors.ts';
 import { Holding, type LockEvents, LockLease } from './lock-lease.ts';
@@ -35,7 +35,7 @@ export interface AcquireOptions extends WaitOptions {
   /** @internal */
   readonly trace?: AcquireMessage;
   /** What is seen of the queue, for the error of a wait that ends. @internal */
-  readonly look?: WaitLook;
+  readonly look?: HolderLook;
 }
 
 /** What `attempt` answers: it does not throw for what is to be expected. */
@@ -124,7 +124,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
       this.#checkOptions('acquire', options);
       if (options.within) return Promise.resolve(this.#reenter(options.within));
       if (options.timeoutMs === 0) return this.#acquireNow(options);
-      const wish = options.timeoutMs === undefined ? options : { ...options, look: {} };
+      const wish = options.timeoutMs === undefined ? options : { ...options, look: new HolderLook() };
       const waiting: Contending = (trace, giveUp) => this.contend(trace ? { ...wish, trace } : wish, giveUp);
       return this.#run(wish, WAITING, waiting) as Promise<LockLease>;
     } catch (error) {
@@ -215,15 +215,28 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   }
 
   /** Tells listeners of one wait: once that it is one, and each time where it stands. @internal */
-  protected tellOfWaiting({ trace, look }: Options): (turn: Extract<Turn, { kind: 'wait' }>) => void {
+  protected tellOfWaiting(
+    options: Options,
+    lockName: string = this.name,
+  ): (turn: Extract<Turn, { kind: 'wait' }>) => void {
+    const { trace, look } = options;
     let waiting = false;
     return ({ ahead, for: { name } }) => {
       traceWait(trace, ahead);
-      if (look) Object.assign(look, { ahead, behind: name });
+      if (look) {
+        look.ahead = ahead;
+        look.behind = name;
+        this.waitsForHolder(options, lockName);
+      }
       if (!waiting) this.events.emit('waiting', { ahead, behind: name });
       waiting = true;
       this.events.emit('position', { ahead });
     };
+  }
+
+  /** It has to wait: before its time runs out it asks for whom. @internal */
+  protected waitsForHolder({ look, timeoutMs }: Options, lockName: string = this.name): void {
+    if (timeoutMs !== undefined) look?.waitsFor(lockName, timeoutMs, this.context);
   }
 
   /** @internal */
@@ -292,7 +305,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     contend: Contending,
   ): Promise<LockLease | undefined> {
     const { clock } = this.context;
-    const timedOut = (timeoutMs: number) => this.#timedOut(timeoutMs, options.look);
+    const { look, timeoutMs: boundMs } = options;
+    if (look && boundMs !== undefined) look.deadlineMs = startedAtMs + boundMs;
+    const timedOut = (timeoutMs: number) => this.#timedOut(timeoutMs, look);
     const giveUp = new GiveUp(clock, options, timedOut);
     try {
       for (;;) {
@@ -314,6 +329,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
       throw this.#explained(error);
     } finally {
       giveUp.end();
+      look?.end();
     }
   }
 
@@ -328,7 +344,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     }
   }
 
-  #timedOut(timeoutMs: number, look: WaitLook | undefined): Error {
+  #timedOut(timeoutMs: number, look: HolderLook | undefined): Error {
     const { zk } = this.context;
     const { state, readOnly } = zk.session;
     if (state === 'connected' && !readOnly) return new LockTimeoutError(this.name, timeoutMs, look);

@@ -92,6 +92,7 @@ export class MultiLock extends Lock {
     if (isWaiting) this.#attend(places, removed.reject);
     const turns = joined.map(async ({ place, view }, index) => {
       const grant = await awaitTurn(this.#contest(index, options, giveUp), place, view);
+      options.look?.granted(this.names[index]!);
       // Its turn has come and others are waited for: nothing else would tell that its node is gone.
       if (isWaiting) void place.watchSelf().catch(() => {});
       return grant;
@@ -146,7 +147,7 @@ export class MultiLock extends Lock {
       rule: exclusive,
       data: this.describe(options),
       giveUp,
-      onWait: this.tellOfWaiting(options),
+      onWait: this.tellOfWaiting(options, this.names[index]),
       lockDelay: lockDelayOf(this.context),
       trace: options.trace,
     };

@@ -87,6 +87,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       const joined = await this.#leases.join(this.#joining(turn, options, giveUp));
       return await this.#granted(joined, giveUp, async () => {
         if (this.#fits(joined, joined.view)) return;
+        this.waitsForHolder(options);
         await joined.place.awaitView((view) => this.#fits(joined, view), giveUp);
       });
     } finally {

@@ -161,10 +161,11 @@ export class SharedMutex extends Mutex {
     return leaving;
   }
 
-  #tellOfTasksAhead({ trace }: AcquireOptions): void {
+  #tellOfTasksAhead(options: AcquireOptions): void {
     const ahead = this.#tasks.length + (this.#place?.isEntered ? 1 : 0);
     if (ahead === 0) return;
-    traceWait(trace, ahead);
+    traceWait(options.trace, ahead);
+    this.waitsForHolder(options);
     this.events.emit('waiting', { ahead, behind: this.#place?.name ?? this.name });
     this.events.emit('position', { ahead });
   }

@@ -44,7 +44,7 @@ export class SimpleLock extends Lock {
       try {
         const grant = await this.#take(options, giveUp);
         if (grant) return grant;
-        await this.#untilGone(giveUp);
+        await this.#untilGone(options, giveUp);
       } catch (error) {
         const again =
           error instanceof SessionLostError || error instanceof UnreachableError || isInterrupted(error);
@@ -162,7 +162,7 @@ export class SimpleLock extends Lock {
     }
   }
 
-  async #untilGone(giveUp: AbortSignal | undefined): Promise<void> {
+  async #untilGone(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<void> {
     const { zk } = this.context;
     const gone = deferred();
     const onChange = (_event: WatchEvent) => gone.resolve();
@@ -171,6 +171,7 @@ export class SimpleLock extends Lock {
       const stat = await orAbort(watching, giveUp);
       if (!stat) return;
       this.#checkKind(stat.ephemeralOwner);
+      this.waitsForHolder(options);
       this.events.emit('waiting', { ahead: 1, behind: this.name });
       await orAbort(gone.promise, giveUp);
     } finally {
