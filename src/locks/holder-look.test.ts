@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, type MockInstance, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { seededRandom } from '../base/random.ts';
 import { ZooKeeper } from '../client/zookeeper.ts';
@@ -73,6 +73,7 @@ let inspecting: MockInstance<Inspection['inspect']>;
 beforeEach(() => {
   inspecting = vi.spyOn(Inspection.prototype, 'inspect');
 });
+afterEach(() => vi.restoreAllMocks());
 
 describe('a wait that runs out of time', () => {
   test.each(Object.entries(recipes))(
