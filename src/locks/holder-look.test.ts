@@ -69,9 +69,9 @@ const recipes: Record<string, Acquire> = {
   'a simple lock': (h, options) => h.simpleLock('one').acquire(options),
 };
 
-let inspecting: MockInstance<Inspection['inspect']>;
+let inspecting: MockInstance<Inspection['glance']>;
 beforeEach(() => {
-  inspecting = vi.spyOn(Inspection.prototype, 'inspect');
+  inspecting = vi.spyOn(Inspection.prototype, 'glance');
 });
 afterEach(() => vi.restoreAllMocks());
 

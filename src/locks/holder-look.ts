@@ -56,11 +56,10 @@ export class HolderLook implements WaitLook {
     if (name === undefined) return;
     this.#asking = new AbortController();
     try {
-      const { holders, queue } = await inspection.inspect(name, { signal: this.#asking.signal });
-      if (this.#over) return;
-      const holder = holders.find(({ id }) => id === this.behind) ?? holders[0];
-      if (!holder) return; // Released meanwhile.
-      this.waiting = queue.length;
+      const seen = await inspection.glance(name, this.#asking.signal);
+      if (this.#over || !seen) return; // Released meanwhile.
+      const { holder, waiting } = seen;
+      this.waiting = waiting;
       const text = ownerText(holder.owner);
       if (holder.unreadable || text === undefined) return;
       this.holder = text;

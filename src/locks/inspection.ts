@@ -7,6 +7,7 @@ import type { QueueStore } from '../queue/queue-store.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
 import { decodeOwner, type Owner } from './owner.ts';
 import { factsIn, semaphoreView } from './semaphore-view.ts';
+import { SharedLooks } from './shared-looks.ts';
 
 /**
  * What kind of lock a name has; `free` if nothing shows it, `unknown` if only strangers are there, `unreadable` if the
@@ -77,6 +78,13 @@ export function lockTextOf(role: EntryRole): string {
   return kind === 'election' ? 'an election' : kind === 'read-write' ? 'a read-write lock' : `a ${kind}`;
 }
 
+/** What a glance at a lock shows. */
+export interface Glance {
+  /** The first of those that hold it. */
+  readonly holder: ContenderInfo;
+  readonly waiting: number;
+}
+
 /** What a look at locks is given up by. */
 export interface LookBounds {
   readonly signal: AbortSignal;
@@ -87,6 +95,7 @@ export class Inspection {
   readonly #zk: ZooKeeper;
   readonly #store: QueueStore;
   readonly #root: string;
+  readonly #glances = new SharedLooks<Glance | undefined>();
 
   constructor(store: QueueStore, root: string) {
     this.#zk = store.zk;
@@ -125,6 +134,32 @@ export class Inspection {
     const kind = contenders[0] ? KINDS[contenders[0].role] : foreign.length > 0 ? 'unknown' : 'free';
     const { holders, queue } = divided(contenders);
     return { name, kind, holders, queue, foreign, numbered };
+  }
+
+  /**
+   * A holder of a lock and how many wait, by three or four requests however many there are: all who ask meanwhile share
+   * them. Undefined if it is free.
+   */
+  glance(name: string, signal: AbortSignal): Promise<Glance | undefined> {
+    return this.#glances.of(name, signal, (shared) => this.#glance(name, { signal: shared }));
+  }
+
+  async #glance(name: string, bounds: LookBounds): Promise<Glance | undefined> {
+    const path = `${this.#root}/${name}`;
+    tokensOf(this.#store, this.#zk.session).prepare();
+    const names = await this.#children(path, bounds);
+    if (names.length === 0) {
+      const { holders } = await this.#simple(name, path, bounds);
+      return holders[0] && { holder: holders[0], waiting: 0 };
+    }
+    const isSemaphore = names.includes('leases') || names.includes('locks');
+    const held = isSemaphore ? `${path}/leases` : path;
+    const waits = isSemaphore ? sorted(await this.#children(`${path}/locks`, bounds)).entries : [];
+    const { entries } = isSemaphore ? sorted(await this.#children(held, bounds)) : sorted(names);
+    const { holders, queue } = isSemaphore ? { holders: entries, queue: waits } : divided(entries);
+    const [first] = holders;
+    const holder = first && (await this.#contender(`${held}/${first.name}`, first, bounds))?.info;
+    return holder && { holder, waiting: queue.length };
   }
 
   async #simple(name: string, path: string, bounds: LookBounds): Promise<LockInfo> {
@@ -263,14 +298,16 @@ function createdCount({ cversion, numChildren }: Stat): number {
 }
 
 /** Who of those in line holds: the first, or all readers that no writer is ahead of, one upgradable among them. */
-function divided(contenders: readonly ContenderInfo[]): {
-  readonly holders: readonly ContenderInfo[];
-  readonly queue: readonly ContenderInfo[];
+function divided<C extends Pick<QueueEntry, 'role'>>(
+  contenders: readonly C[],
+): {
+  readonly holders: readonly C[];
+  readonly queue: readonly C[];
 } {
-  const holders: ContenderInfo[] = [];
+  const holders: C[] = [];
   for (const [index, contender] of contenders.entries()) {
     const { role } = contender;
-    const isUpgradable = (info: ContenderInfo) => info.role === 'upgradable';
+    const isUpgradable = (info: C) => info.role === 'upgradable';
     if (role === 'read' || (role === 'upgradable' && !holders.some(isUpgradable))) holders.push(contender);
     else if (role === 'upgradable')
       continue; // Waits for the other one.
