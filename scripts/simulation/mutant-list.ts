@@ -907,6 +907,14 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/server/server-core.test.ts',
+    mutant('a multi writes access lists of one byte too many', [
+      'server/write-operations.ts',
+      'if (aclBytes > this.#limits.multiAclBytesMax)',
+      'if (aclBytes > this.#limits.multiAclBytesMax + 1)',
+    ]),
+  ),
+  killed(
     'src/locks/holder-look.test.ts',
     mutant('a wait asks who holds the lock though it has ended', [
       'locks/holder-look.ts',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkOwnerFacts, checkPeopleText, decodeOwner, ownerEncoder } from './owner.ts';
+import { checkOwnerFacts, checkPeopleText, decodeOwner, ownerEncoder, ownerText } from './owner.ts';
 
 describe("a contender's data", () => {
   test('says when it joined, whatever was said before', () => {
@@ -39,5 +39,21 @@ describe('what a program says of itself', () => {
     expect(() => checkPeopleText('reason', 'é'.repeat(512))).not.toThrow();
     expect(() => checkPeopleText('reason', `${'é'.repeat(512)}x`)).toThrow('reason: 1025 bytes in UTF-8');
     expect(() => checkPeopleText('reason', 7 as never)).toThrow(TypeError);
+  });
+});
+
+describe('an owner in one line', () => {
+  test.each([
+    [{ app: 'billing', host: 'h', pid: 7 }, 'billing@h:7'],
+    [{ app: 'billing', host: 'h' }, 'billing@h'],
+    [{ app: 'billing' }, 'billing'],
+    [{ host: 'h', pid: 7 }, 'h:7'],
+    [{ text: '10.0.0.1' }, '10.0.0.1'],
+    [{ pid: 7 }, undefined],
+    [{}, undefined],
+    [{ text: 'one\nnot granted\u001b[2J' }, 'one not granted [2J'],
+    [{ app: 'a'.repeat(300), host: 'h' }, 'a'.repeat(200)],
+  ])('%j', (owner, text) => {
+    expect(ownerText(owner)).toBe(text);
   });
 });

@@ -81,13 +81,13 @@ function timeWriter(): (wallMs: number) => string {
 }
 
 const CONTROL_CHARACTERS = /\p{Cc}/gu;
-const SHORT_CHARACTERS_MAX = 200;
+const OWNER_LINE_CHARACTERS_MAX = 200;
 
 /** An owner in one line, as `app@host:pid` or what its node holds; undefined if nothing is known. */
 export function ownerText({ app, host, pid, text }: Owner): string | undefined {
   const place = host === undefined ? '' : pid === undefined ? host : `${host}:${pid}`;
   const known = app !== undefined && place !== '' ? `${app}@${place}` : app || place || text || undefined;
-  return known?.slice(0, SHORT_CHARACTERS_MAX).replace(CONTROL_CHARACTERS, ' ');
+  return known?.slice(0, OWNER_LINE_CHARACTERS_MAX).replace(CONTROL_CHARACTERS, ' ');
 }
 
 /** Reads what any program may have written: whatever does not fit is shown as text, or not at all. */

@@ -422,6 +422,36 @@ describe('a multi', () => {
     expect(client.call(name, [op, op, op]).err).toBe(0);
     expect(client.call(name, [op, op, op, op]).err).toBe(errorCodes['bad-arguments']);
   });
+
+  test('writes access lists of so many bytes in all, and otherwise nothing', () => {
+    const open = Array.from({ length: 3 }, (_, perms) => ({ ...OPEN_ACL[0], perms }));
+    const mine = [{ perms: 1, id: { scheme: 'auth', id: '' } }]; // Stands for both identities.
+    const identities = ['anna', 'bert'].map((user) => `${user}:x`);
+    const bytesOf = (entries: number, scheme: string, id: string) =>
+      entries * (12 + scheme.length + id.length);
+    const digestBytes = bytesOf(2, 'digest', `anna:${'='.repeat(28)}`);
+    const multiAclBytesMax = 2 * bytesOf(3, 'world', 'anyone') + digestBytes;
+    const codesOf = (limit: number) => {
+      const { core } = world({ multiAclBytesMax: limit });
+      const client = MemoryClient.connected(core);
+      for (const auth of identities)
+        client.call('auth', { type: 0, scheme: 'digest', auth: Buffer.from(auth) });
+      client.call('create', node('/old'));
+      const { body } = client.call('multi', [
+        { op: 'create', request: { ...node('/a'), acl: open } },
+        { op: 'create', request: { ...node('/b'), acl: open } },
+        { op: 'create', request: { ...node('/c'), acl: mine } },
+        { op: 'delete', request: { path: '/old', version: -1 } },
+      ]);
+      // A result that is an error: its header of 9 bytes, and the code.
+      const failed = body.readInt32BE(0) === -1;
+      const codes = failed ? [0, 1, 2, 3].map((index) => body.readInt32BE(13 * index + 9)) : [];
+      return { codes, made: ['/a', '/b', '/c', '/old'].filter((path) => core.tree.get(path)) };
+    };
+    expect(codesOf(multiAclBytesMax)).toEqual({ codes: [], made: ['/a', '/b', '/c'] });
+    const refused = { codes: [0, 0, errorCodes['invalid-acl'], -2], made: ['/old'] };
+    expect(codesOf(multiAclBytesMax - 1)).toEqual(refused);
+  });
 });
 
 describe('watches', () => {
