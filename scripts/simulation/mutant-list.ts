@@ -323,8 +323,8 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('watches are set again as of now, not of when they left off (ZOOKEEPER-4655)', [
     'server/set-watches.ts',
-    "if (!node) missed.push({ type: 'node-deleted', path });\n    else if (node.mzxid",
-    'if (!node) watches.watchData(path, connection);\n    else if (node.mzxid',
+    "if (!node) missed.push({ type: 'node-deleted', path });\n      else if (node.mzxid",
+    'if (!node) watches.watchData(path, connection);\n      else if (node.mzxid',
   ]),
   mutant('contenders are sorted by their whole names (kazoo 309, 385)', [
     QUEUE,
@@ -462,8 +462,8 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('the token is the sequence number', [
     QUEUE,
-    'token: czxid, session, data });',
-    'token: BigInt(entry.sequence) + 1n, session, data });',
+    'entry, czxid, session, data });',
+    'entry, czxid, token: BigInt(entry.sequence) + 1n, session, data });',
   ]),
   mutant(
     'a grant is not looked at again before it is handed out (etcd 11456)',
@@ -834,13 +834,13 @@ export const mutants: readonly Mutant[] = [
   ]),
   mutant('the server answers before the disk has it (etcd 14370)', [
     'server/server-core.ts',
-    'let heldUntil = this.#unsettled.newestZxid;',
-    'let heldUntil = this.#journal ? undefined : this.#unsettled.newestZxid;',
+    'const newest = this.#unsettled.newestZxid;',
+    'const newest = this.#journal ? undefined : this.#unsettled.newestZxid;',
   ]),
   mutant('the server keeps what an expired session made', [
-    'server/server-core.ts',
-    'const removed = this.tree.ephemeralsOf(session.id).map((path)',
-    'const removed = this.tree.ephemeralsOf(session.id).slice(1).map((path)',
+    'server/upkeep.ts',
+    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
+    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
   ]),
   of(
     'hand-off',
