@@ -129,8 +129,14 @@ describe('while no server can be reached', () => {
       transport.off();
       await until('the connection to be down', () => holdfast.zk.session.state === 'suspended');
       await giveUp(attempt, AT_ONCE); // What is made once, and code that is compiled.
-      const count = name === 'a mutex' ? 20_000 : 1_000;
-      const grownBytes = await giveUp(attempt, count);
+      const count = name === 'a mutex' ? 7_000 : 1_000;
+      // What is kept grows each time; what the runtime does of its own accord, at one time or another.
+      const measured = [
+        await giveUp(attempt, count),
+        await giveUp(attempt, count),
+        await giveUp(attempt, count),
+      ];
+      const [, grownBytes] = measured.sort((left, right) => left - right);
       transport.makingCount = 0;
       transport.on();
       await until('the connection to be back', () => holdfast.zk.session.state === 'connected');
