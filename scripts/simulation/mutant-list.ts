@@ -115,15 +115,23 @@ export const mutants: readonly Mutant[] = [
     'src/locks/leader-election.test.ts',
     mutant('lead does not see a loss behind a request', [
       'locks/leader-election.ts',
-      'if (!holding.lossNow()) throw error;',
-      'if (!ending.aborted || holding.lossNow() !== ending.reason) throw error;',
+      'if (!leadership.lossNow()) throw error;',
+      'if (!ending.aborted || leadership.lossNow() !== ending.reason) throw error;',
     ]),
   ),
   mutant('use resolves although its lock was lost while its work ran', [
     'locks/work-under-lock.ts',
-    'const loss = lease.holding.lossNow();',
+    'const loss = lease.lossNow();',
     'const loss = undefined as LockLostError | undefined;',
   ]),
+  killed(
+    'test/locks/loss.test.ts',
+    mutant('use rejects for a loss that came after its own release', [
+      'locks/lock-lease.ts',
+      'return this.#released !== undefined ? undefined : this.#holding.lossNow();',
+      'return this.#holding.lossNow();',
+    ]),
+  ),
   killed(
     'src/locks/web-locks.test.ts',
     mutant(
@@ -283,7 +291,7 @@ export const mutants: readonly Mutant[] = [
     'const asking = { ...(session && { session }) };',
   ]),
   killed(
-    'src/client/connect-options.test.ts',
+    'test/locks/trying.test.ts',
     mutant('an option that is given as undefined hides its default', [
       'base/option-names.ts',
       'Object.entries(options).filter(([, value]) => value !== undefined)',

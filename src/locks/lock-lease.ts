@@ -352,6 +352,11 @@ export class LockLease implements AsyncDisposable {
     return this.release();
   }
 
+  /** Why it is lost, if it is, by the clock too; undefined while it is held, and if it was released before. @internal */
+  lossNow(): LockLostError | undefined {
+    return this.#released !== undefined ? undefined : this.#holding.lossNow();
+  }
+
   /** @internal */
   get holding(): Holding {
     return this.#holding;

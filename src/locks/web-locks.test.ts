@@ -13,10 +13,8 @@ function scene() {
   const putOut: string[] = [];
   const lease = {
     lockName: 'x',
-    holding: {
-      onLost: (_listener: (error: LockLostError) => void) => () => {},
-      lossNow: (): LockLostError | undefined => undefined,
-    },
+    holding: { onLost: (_listener: (error: LockLostError) => void) => () => {} },
+    lossNow: (): LockLostError | undefined => undefined,
     release: async () => {},
   };
   const acquire = async (options: LockRequestOptions) => {
@@ -86,7 +84,7 @@ describe('a request', () => {
     lease.release = () => new Promise(() => {});
     const requested = locks.request('x', () => {
       queueMicrotask(() => {
-        lease.holding.lossNow = () => loss;
+        lease.lossNow = () => loss;
         lose(loss);
       });
       return new Promise(() => {});
@@ -96,7 +94,7 @@ describe('a request', () => {
 
   test('rejects with the result when its lock is over and no timer has told so yet', async () => {
     const { locks, lease } = scene();
-    lease.holding.lossNow = () => new LockLostError('x', 'its lease has ended');
+    lease.lossNow = () => new LockLostError('x', 'its lease has ended');
     await expect(locks.request('x', () => 'charged')).rejects.toMatchObject({
       code: 'ZK_LOCK_LOST',
       result: 'charged',

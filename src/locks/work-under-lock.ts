@@ -33,7 +33,8 @@ export interface Facilities {
 /**
  * Ends the work under a lock: lets go, and gives what the work returned or throws what it threw.
  *
- * @throws ZK_LOCK_LOST, with the result or what was thrown, if the lock was lost before the work had ended.
+ * @throws ZK_LOCK_LOST, with the result or what was thrown, if the lock was lost before the work had ended, and was not
+ * released by the work itself before that.
  */
 export async function endWork<T>(
   facilities: Facilities,
@@ -41,7 +42,7 @@ export async function endWork<T>(
   work: { readonly result: T } | { readonly thrown: unknown },
   bound: ReleaseBound,
 ): Promise<T> {
-  const loss = lease.holding.lossNow();
+  const loss = lease.lossNow();
   if (loss) {
     lease.release().catch(() => {}); // Nothing is left that could be waited for.
     throw lossWith(loss, work);
