@@ -62,7 +62,8 @@ export class LeaderElection extends QueueLock {
   }
 
   /** Waits until this candidate leads. @throws as `acquire`. */
-  campaign(options: AcquireOptions = {}): Promise<Leadership> {
+  async campaign(options: AcquireOptions = {}): Promise<Leadership> {
+    this.checkNames('campaign', options);
     return this.acquire(options) as Promise<Leadership>;
   }
 
@@ -94,16 +95,16 @@ export class LeaderElection extends QueueLock {
   }
 
   /** Throws what ended the work of a leader, unless that was the end of its leadership, or a request for it. */
-  #passOver(error: unknown, { holding, epoch }: Leadership, ending: AbortSignal): void {
+  #passOver(error: unknown, leadership: Leadership, ending: AbortSignal): void {
     if (ending.aborted && isBecauseOf(ending.reason, error)) return;
     // The signal may have fired for a request for the leadership, which was lost after that.
-    if (!holding.lossNow()) throw error;
-    const failure = { election: this.name, epoch, error };
+    if (!leadership.lossNow()) throw error;
+    const failure = { election: this.name, epoch: leadership.epoch, error };
     this.context.log('warn', 'the work of a leader failed after its leadership was lost', failure);
   }
 
   async #endTerm(leadership: Leadership, bound: ReleaseBound): Promise<void> {
-    if (leadership.holding.lossNow()) leadership.release().catch(() => {});
+    if (leadership.lossNow()) leadership.release().catch(() => {});
     else await releaseWithin(this.context, leadership, bound);
   }
 

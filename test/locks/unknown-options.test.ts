@@ -87,7 +87,7 @@ describe('calls of one recipe', () => {
 
   test('campaign and lead', async () => {
     const election = holdfast.election('e');
-    await expectRefusal(() => election.campaign(bad), `acquire: ${advice}`);
+    await expectRefusal(() => election.campaign(bad), `campaign: ${advice}`);
     await expectRefusal(() => election.lead(async () => work(), bad), `lead: ${advice}`);
   });
 
