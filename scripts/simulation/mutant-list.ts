@@ -125,7 +125,7 @@ export const mutants: readonly Mutant[] = [
     'const loss = undefined as LockLostError | undefined;',
   ]),
   killed(
-    'test/locks/loss.test.ts',
+    'test/locks/use.test.ts',
     mutant('use rejects for a loss that came after its own release', [
       'locks/lock-lease.ts',
       'return this.#released !== undefined ? undefined : this.#holding.lossNow();',
@@ -845,11 +845,19 @@ export const mutants: readonly Mutant[] = [
     'const newest = this.#unsettled.newestZxid;',
     'const newest = this.#journal ? undefined : this.#unsettled.newestZxid;',
   ]),
-  mutant('the server keeps what an expired session made', [
-    'server/upkeep.ts',
-    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
-    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
-  ]),
+  mutant(
+    'the server keeps what an expired session made',
+    [
+      'server/upkeep.ts',
+      '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
+      '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
+    ],
+    [
+      'server/upkeep.ts',
+      'if (!this.#owner.tree.hasEphemerals(sessionId)) this.#ending.delete(sessionId);',
+      'this.#ending.delete(sessionId);',
+    ],
+  ),
   of(
     'hand-off',
     mutant('tasks that share a node pass it on for as long as any of them waits', [

@@ -331,33 +331,3 @@ describe('a client that is closed', () => {
     await expect(holder!.mutex('m').acquire()).rejects.toMatchObject({ code: 'ZK_CLOSED' });
   });
 });
-
-describe('use of a lock whose session ends', () => {
-  // Seed 349 of the simulation: a lease that the work had released was reported as lost, for one that it had kept.
-  onEveryLockBackend(
-    'resolves if the work had released it before, whatever else it still held',
-    async (workspace) => {
-      const { holdfast, expire } = await workspace.faulty();
-      const lock = holdfast.mutex('m');
-      const work = async (lease: LockLease) => {
-        const again = await lock.acquire({ within: lease });
-        await lease.release();
-        await expire();
-        await until('the other lease to be lost', () => again.remainingMs() === 0);
-        return 'written';
-      };
-      expect(await lock.use(work)).toBe('written');
-    },
-  );
-
-  onEveryLockBackend('rejects with the result of the work if it was held until then', async (workspace) => {
-    const { holdfast, expire } = await workspace.faulty();
-    const work = async (lease: LockLease) => {
-      await expire();
-      await until('the lease to be lost', () => lease.remainingMs() === 0);
-      return 'written';
-    };
-    const rejection = { code: 'ZK_LOCK_LOST', result: 'written' };
-    await expect(holdfast.mutex('m').use(work)).rejects.toMatchObject(rejection);
-  });
-});

@@ -34,7 +34,7 @@ describe('trying a lock', () => {
   // `{ timeoutMs: config.timeout }` is what a program writes whose configuration says nothing of it
   test.each(kinds)(
     'is bounded by the session timeout, given options that are undefined: a %s',
-    async (_kind, lockOf) => {
+    async (kind, lockOf) => {
       await using server = await startTestServer();
       const transport = new SwitchedTransport();
       await using holdfast = await connect({
@@ -44,7 +44,7 @@ describe('trying a lock', () => {
       });
       const lock = lockOf(holdfast);
       transport.off();
-      const names = ['timeoutMs', 'signal', 'within', 'reason', 'permits'];
+      const names = ['timeoutMs', 'signal', 'within', 'reason', ...(kind === 'semaphore' ? ['permits'] : [])];
       const options = Object.fromEntries(names.map((name) => [name, undefined]));
       await expect(lock.tryAcquire(options)).rejects.toMatchObject({ code: 'ZK_LOCK_UNREACHABLE' });
     },
