@@ -13,6 +13,17 @@ const below = {
   testing: ['base', 'protocol', 'session', 'client', 'queue', 'local', 'locks', 'server'],
   cli: ['base', 'protocol', 'session', 'client', 'queue', 'local', 'locks', 'server'],
 };
+/** The rooms of simulation/, likewise; each may import all of src/. */
+const belowInSimulation = {
+  checker: [],
+  environment: [],
+  scenario: ['checker', 'environment'],
+  world: ['checker', 'environment', 'scenario'],
+  calls: ['environment'],
+  storage: ['environment'],
+  runner: ['checker', 'environment', 'scenario', 'world'],
+  mutants: ['checker', 'environment', 'scenario', 'world', 'runner'],
+};
 const tests = '\\.test(-data)?\\.ts$';
 
 module.exports = {
@@ -25,6 +36,25 @@ module.exports = {
       from: { path: `^src/${layer}/`, pathNot: tests },
       to: { path: '^src/', pathNot: `^src/(${[layer, ...allowed].join('|')})/` },
     })),
+    ...Object.entries(belowInSimulation).map(([room, allowed]) => ({
+      name: `simulation-${room}`,
+      comment: `simulation/${room} may import src/ and ${[room, ...allowed].join(', ')} of simulation/`,
+      severity: 'error',
+      from: { path: `^simulation/${room}/` },
+      to: {
+        path: '^(simulation|test|bench|scripts|examples)/',
+        pathNot: `^simulation/(${[room, ...allowed].join('|')})/`,
+      },
+    })),
+    {
+      name: 'simulated-runs-import-no-module-of-node-or-npm',
+      comment: 'Everything in a simulated run comes from its seed.',
+      severity: 'error',
+      from: { path: '^simulation/(checker|environment|scenario|world)/', pathNot: tests },
+      to: {
+        dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-peer', 'npm-optional', 'npm-no-pkg', 'unknown'],
+      },
+    },
     {
       name: 'sockets-only-in-tcp-files',
       severity: 'error',
@@ -53,8 +83,9 @@ module.exports = {
     {
       name: 'source-never-imports-tests',
       severity: 'error',
+      comment: 'Neither do the tests beside the source.',
       from: { path: '^src/' },
-      to: { path: '^(test|bench|scripts|examples)/' },
+      to: { path: '^(simulation|test|bench|scripts|examples)/' },
     },
   ],
   options: {

@@ -15,7 +15,12 @@ export default defineConfig({
       // A bound for what hangs, not for what is slow: they run beside suites that need both cores.
       {
         extends: true,
-        test: { ...common, name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 30_000 },
+        test: {
+          ...common,
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'simulation/**/*.test.ts'],
+          testTimeout: 30_000,
+        },
       },
       {
         extends: true,

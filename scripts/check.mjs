@@ -7,7 +7,11 @@ const checks = [
   // What has not changed since the last check is not checked again.
   ['types', 'tsc', ['--noEmit', '--incremental', '--tsBuildInfoFile', '.cache/check.tsbuildinfo']],
   ['format and lint', 'biome', ['ci', '.']],
-  ['layers', 'depcruise', ['--output-type', 'err', 'src', 'test', 'bench', 'scripts', 'examples']],
+  [
+    'layers',
+    'depcruise',
+    ['--output-type', 'err', 'src', 'simulation', 'test', 'bench', 'scripts', 'examples'],
+  ],
   ['tidy', 'tsx', ['scripts/tidy.ts']],
   ['generated docs', 'tsx', ['scripts/generate-docs.ts', '--check']],
 ];

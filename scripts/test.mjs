@@ -18,7 +18,7 @@ if (process.argv.length === 2) {
       '-n',
       '19',
       'node_modules/.bin/tsx',
-      'scripts/simulation/main.ts',
+      'simulation/runner/main.ts',
       '--seeds',
       '8000',
       '--all-points',

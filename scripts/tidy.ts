@@ -5,6 +5,8 @@ import { basename, dirname, join } from 'node:path';
 import ts from 'typescript';
 
 const LINES_MAX = 650;
+/** A list, with one row for each bug. */
+const MUTANTS = 'simulation/mutants/mutant-list.ts';
 const DOORS = [
   'src/holdfast.ts',
   'src/zookeeper.ts',
@@ -33,7 +35,7 @@ for (const file of files) {
   if (/^(utils?|helpers?|types|common|misc|index)$/.test(name))
     fault(file, 'name it after the one thing it does');
   const lineCount = text.split('\n').length;
-  const source = file.startsWith('src/') && !/\.test(-data)?\.ts$/.test(file);
+  const source = /^(src|simulation)\//.test(file) && !/\.test(-data)?\.ts$/.test(file) && file !== MUTANTS;
   if (source && lineCount > LINES_MAX)
     fault(file, `${lineCount} lines, at most ${LINES_MAX}: which two things is it?`);
   const todo = /\b(TODO|FIXME|XXX)\b(?!\(#\d+\))/.exec(file === 'scripts/tidy.ts' ? '' : text);
@@ -46,7 +48,7 @@ for (const file of files) {
 // An option that is given as undefined is not given: spread behind a default, it hides that.
 const HIDDEN_DEFAULT =
   /\{[^{}\n]*\b\w+: (?!_)[^{}\n]*, \.\.\.(?:options|given|tls|limits|lease|bounds)\b(?:\.\w+)? *[,}]/;
-for (const file of files.filter((each) => /^src\/.*(?<!\.test)\.ts$/.test(each))) {
+for (const file of files.filter((each) => /^(src|simulation)\/.*(?<!\.test)\.ts$/.test(each))) {
   const found = HIDDEN_DEFAULT.exec(readFileSync(file, 'utf8'));
   if (found) fault(file, `${found[0]}: spread givenOf(…) behind defaults`);
 }
@@ -57,7 +59,9 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
 });
 for (const document of documents.split('\n').filter((file) => file !== '')) {
   const text = readFileSync(document, 'utf8');
-  for (const [, path] of text.matchAll(/`((?:src|test|scripts|bench|docs|examples)\/[\w./-]+)`/g)) {
+  for (const [, path] of text.matchAll(
+    /`((?:src|simulation|test|scripts|bench|docs|examples)\/[\w./-]+)`/g,
+  )) {
     if (!existsSync(path!)) fault(document, `names ${path}, which does not exist`);
   }
   for (const [, link] of text.matchAll(/\]\(([^)#:]+)\)/g)) {

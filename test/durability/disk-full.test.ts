@@ -1,10 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { SimulatedFolder } from '../../simulation/environment/simulated-folder.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import { open as openStore } from '../../src/server/storage/store.test-data.ts';
 import { startServer } from '../../src/server.ts';
-import { SimulatedFolder } from '../../src/testing/simulated-folder.ts';
 import { connect, type ZooKeeper } from '../../src/zookeeper.ts';
 import { SmallDisk, whyNotMountable } from '../support/disk-image.ts';
 import { until } from '../support/until.ts';

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { SimulatedFolder } from '../../simulation/environment/simulated-folder.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import {
   decodeLog,
@@ -11,7 +12,6 @@ import {
   type LogHeader,
 } from '../../src/server/storage/log-format.ts';
 import { open as openStore } from '../../src/server/storage/store.test-data.ts';
-import { SimulatedFolder } from '../../src/testing/simulated-folder.ts';
 import { connect, ops } from '../../src/zookeeper.ts';
 import { type SystemCall, SystemCallTrace, whyNotTraceable } from '../support/system-calls.ts';
 import { DurableServer } from './durable-server.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { SimulatedFolder } from '../../simulation/environment/simulated-folder.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import { open as openStore } from '../../src/server/storage/store.test-data.ts';
-import { SimulatedFolder } from '../../src/testing/simulated-folder.ts';
 import { connect } from '../../src/zookeeper.ts';
 import { DiskImage, whyNotMountable } from '../support/disk-image.ts';
 import { until } from '../support/until.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { Dice } from '../../simulation/scenario/dice.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import { utf8Bytes } from '../../src/base/utf8-bytes.ts';
 import { connect, type Holdfast, type LockLease } from '../../src/holdfast.ts';
 import { Neighbours } from '../../src/queue/neighbours.ts';
-import { Dice } from '../../src/testing/simulation/dice.ts';
 import { startTestServer } from '../../src/testing.ts';
 import { acls } from '../../src/zookeeper.ts';
 import { CountingTransport } from '../support/counting-transport.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkHistory, type HistoryCounts, type Violation } from '../../src/testing.ts';
+import { checkHistory, type HistoryCounts } from '../../simulation/checker/checker.ts';
+import type { Violation } from '../../simulation/checker/violation.ts';
 import { judge } from './judge.ts';
 import type { NemesisResult } from './run-nemesis.ts';
 

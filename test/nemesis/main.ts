@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { tellViolation } from '../../src/testing.ts';
+import { tellViolation } from '../../simulation/checker/violation.ts';
 import { judge } from './judge.ts';
 import { reportPage } from './report.ts';
 import { checkFolder, runNemesis } from './run-nemesis.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { tellViolation } from '../../src/testing.ts';
+import { tellViolation } from '../../simulation/checker/violation.ts';
 import { judge } from './judge.ts';
 import { reportPage } from './report.ts';
 import { runNemesis } from './run-nemesis.ts';

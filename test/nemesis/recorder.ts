@@ -1,5 +1,5 @@
 import { openSync, writeSync } from 'node:fs';
-import { encodeEvent, type HistoryEvent } from '../../src/testing.ts';
+import { encodeEvent, type HistoryEvent } from '../../simulation/checker/history.ts';
 
 /** Milliseconds of the machine's monotonic clock, which all processes of the machine share. */
 export function nowMs(): number {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Asked, Granted, HistoryEvent } from '../../src/testing.ts';
+import type { Asked, Granted, HistoryEvent } from '../../simulation/checker/history.ts';
 import { judge } from './judge.ts';
 import type { NemesisResult } from './run-nemesis.ts';
 import { LOCKS } from './scene.ts';

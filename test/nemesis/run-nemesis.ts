@@ -1,14 +1,9 @@
 import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  checkHistory,
-  decodeHistory,
-  type HistoryEvent,
-  type RemainingNode,
-  seededRandom,
-  type Verdict,
-} from '../../src/testing.ts';
+import { checkHistory, type Verdict } from '../../simulation/checker/checker.ts';
+import { decodeHistory, type HistoryEvent, type RemainingNode } from '../../simulation/checker/history.ts';
+import { seededRandom } from '../../src/testing.ts';
 import { connect, isServerError, ops, type ZooKeeper } from '../../src/zookeeper.ts';
 import { until } from '../support/until.ts';
 import { startEnsemble, type ZooKeeperEnsemble } from '../support/zookeeper-ensemble.ts';

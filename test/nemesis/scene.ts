@@ -1,5 +1,5 @@
+import type { HoldMode, LockRecipe } from '../../simulation/checker/history.ts';
 import type { Holdfast, Lock, LockLease } from '../../src/holdfast.ts';
-import type { HoldMode, LockRecipe } from '../../src/testing.ts';
 
 /** What the nemesis tells one of its workers. */
 export interface WorkerOrders {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { GaveUp } from '../../simulation/checker/history.ts';
 import {
   ContenderEvictedError,
   type Holdfast,
@@ -8,7 +9,7 @@ import {
   LockUnreachableError,
   ZkError,
 } from '../../src/holdfast.ts';
-import type { GaveUp, Random } from '../../src/testing.ts';
+import type { Random } from '../../src/testing.ts';
 import { ControlLock } from './control-lock.ts';
 import { nowMs, type Recorder } from './recorder.ts';
 import { useRegisters } from './registers.ts';

@@ -27,6 +27,7 @@ describe('the package', () => {
     const extra = files.filter((path) => !/^dist\/[\w./-]+\.(js|js\.map|d\.ts)$/.test(path));
     expect(extra.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
     expect(files.filter((path) => path.includes('.test'))).toEqual([]);
+    expect(files.filter((path) => /simulat|checker/.test(path))).toEqual([]);
   });
 
   test('is well-formed by publint, and its types resolve by attw', async () => {

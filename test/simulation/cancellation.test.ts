@@ -7,7 +7,7 @@ import type {
   LockStep,
   PlannedLock,
   Scenario,
-} from '../../src/testing/simulation/scenario.ts';
+} from '../../simulation/scenario/scenario.ts';
 import { outcomeOf } from './in-macrotask.ts';
 import { smallWorld, taking } from './small-world.ts';
 

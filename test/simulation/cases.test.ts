@@ -1,7 +1,7 @@
 // What the simulation has found before: each case is the smallest that showed a bug, and must never fail again.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Scenario } from '../../src/testing/simulation/scenario.ts';
+import type { Scenario } from '../../simulation/scenario/scenario.ts';
 import { outcomeOf } from './in-macrotask.ts';
 
 const FOLDER = new URL('cases/', import.meta.url);

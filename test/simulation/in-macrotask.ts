@@ -1,5 +1,5 @@
-import { type Outcome, runScenario } from '../../src/testing/simulation/run-scenario.ts';
-import type { Scenario } from '../../src/testing/simulation/scenario.ts';
+import type { Scenario } from '../../simulation/scenario/scenario.ts';
+import { type Outcome, runScenario } from '../../simulation/world/run-scenario.ts';
 
 /** Runs a scenario where no promise reaction is running, which it needs. */
 export function outcomeOf(scenario: Scenario, tell?: (line: string) => void): Promise<Outcome> {

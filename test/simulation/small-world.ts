@@ -1,9 +1,4 @@
-import type {
-  LockStep,
-  PlannedClient,
-  PlannedLock,
-  Scenario,
-} from '../../src/testing/simulation/scenario.ts';
+import type { LockStep, PlannedClient, PlannedLock, Scenario } from '../../simulation/scenario/scenario.ts';
 
 /** A world in which little is left to chance, to be changed in one point. */
 export function smallWorld(

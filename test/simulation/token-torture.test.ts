@@ -1,6 +1,6 @@
 // Tokens only grow: whatever happens to the lock's folder, its counter and its server.
 import { describe, expect, test } from 'vitest';
-import type { Fault, PlannedLock } from '../../src/testing/simulation/scenario.ts';
+import type { Fault, PlannedLock } from '../../simulation/scenario/scenario.ts';
 import { outcomeOf } from './in-macrotask.ts';
 import { smallWorld, taking } from './small-world.ts';
 
