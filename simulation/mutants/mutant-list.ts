@@ -661,6 +661,14 @@ export const mutants: readonly Mutant[] = [
   ),
   killed(
     'src/queue/gathered-writes.test.ts',
+    mutant('an entry that was given up is made after its transaction was refused', [
+      'queue/gathered-writes.ts',
+      'const wanted = writes.filter((write) => !write.givenUp);',
+      'const wanted = writes;',
+    ]),
+  ),
+  killed(
+    'src/queue/gathered-writes.test.ts',
     mutant('a transaction that cannot be sent fails all writes that are in it', [
       'queue/gathered-writes.ts',
       'return this.#oneByOne(writes); // Refused before it left',

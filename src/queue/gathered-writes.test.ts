@@ -239,6 +239,24 @@ describe('writes to queues', () => {
     await passed;
   });
 
+  // Seed 38539 of the simulation: an acquire that had been aborted made its entry after all.
+  test('that were refused together are not sent by themselves once they have been given up', async () => {
+    const asked = new Asked();
+    const [kept, dropped] = ['/e', '/f'].map((folder) => asked.creation(folder));
+    const joined = [kept!, dropped!].map((creation) => asked.writes.create(creation));
+    const left = asked.writes.delete('/x/e-1');
+    await settle();
+    asked.writes.withdraw(dropped!, new Error('given up'));
+    const ended = expect(joined[1]).rejects.toThrow('given up');
+    await asked.refuse(0, new MultiError(errorCodes['no-node'], 'multi', '/x/e-1', 2));
+    await ended;
+    expect(asked.log.slice(1)).toEqual(['create /e/e-', 'delete /x/e-1']);
+    await asked.answer(1, { path: '/e/e-0', stat: { czxid: 2n } });
+    expect(await joined[0]).toEqual({ path: '/e/e-0', czxid: 2n });
+    await asked.answer(2, undefined);
+    await left;
+  });
+
   test('that are taken back before they are asked for are never sent', async () => {
     const asked = new Asked();
     expect(await asked.fill()).toHaveLength(4);

@@ -277,8 +277,11 @@ export class GatheredWrites {
     return isApart ? this.#apart : this.#waiting;
   }
 
+  /** Each as a request of its own, but for those that were given up meanwhile: the transaction has done nothing. */
   async #oneByOne(writes: readonly QueueWrite[]): Promise<void> {
-    await Promise.all(writes.map((write) => new Promise<void>((done) => this.#ask(write, done))));
+    const wanted = writes.filter((write) => !write.givenUp);
+    for (const write of writes) if (write.givenUp) this.#drop(write, write.givenUp.reason);
+    await Promise.all(wanted.map((write) => new Promise<void>((done) => this.#ask(write, done))));
   }
 }
 
