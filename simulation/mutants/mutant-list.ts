@@ -1099,6 +1099,22 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/cli/run/ancestors.test.ts',
+    mutant('a run above whose locks are not named holds none', [
+      'cli/run/ancestors.ts',
+      'locks?.includes(name) ?? true',
+      'locks?.includes(name) ?? false',
+    ]),
+  ),
+  killed(
+    'src/cli/run/ancestors.test.ts',
+    mutant('the names of locks above grow beyond what an environment takes', [
+      'cli/run/held-variable.ts',
+      'const TEXT_BYTES_MAX = 64 * 1024;',
+      'const TEXT_BYTES_MAX = 1024 * 1024;',
+    ]),
+  ),
+  killed(
     'src/cli/run/guardian.test.ts',
     mutant('a guardian that ends is started again at once, for ever', [
       'cli/run/guardian.ts',

@@ -59,6 +59,19 @@ describe('a run that wants what a run that started it holds', () => {
     expect(stderr).toMatch(refused(lock));
   });
 
+  test('is refused at once also where the names of the locks above do not fit into the environment', async () => {
+    const names = (mark: string, fill: string, count: number) =>
+      Array.from({ length: count }, (_, at) => `${mark}${at}${fill.repeat(1_000)}`).join(',');
+    for (const above of [names('long', 'x', 64), names('quoted', '"', 64)]) {
+      const one = above.split(',')[0]!;
+      for (const between of [[], [['between'], [names('other', 'y', 60)]]]) {
+        const { code, stdout } = await scene.run([...nested([above], ...between, [one]), 'echo', 'ran'])
+          .ended;
+        expect({ code, stdout }).toEqual({ code: 207, stdout: '' });
+      }
+    }
+  });
+
   test('is let in where that is no wait: shared with shared, permits that are left; and --try says that it is taken', async () => {
     for (const level of [
       ['--shared', 'both'],

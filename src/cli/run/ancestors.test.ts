@@ -40,6 +40,34 @@ describe('what a run knows of the runs that started it', () => {
     expect(ancestorsFrom(ancestorsText(chain))).toEqual(chain.slice(-32));
   });
 
+  test('goes without the names of the outermost locks where they are too long; then it may be any lock', () => {
+    const names = (letter: string) =>
+      Array.from({ length: 64 }, (_, at) => `${letter}${at}${'"'.repeat(1_000)}`);
+    const [outer, inner] = [hold(1n, 1n, ...names('a')), hold(2n, 2n, 'near')];
+    const text = ancestorsText([outer, inner]);
+    expect(ancestorsFrom(text)).toEqual([{ ...outer, locks: undefined }, inner]);
+    expect(namesToLookAt({ kind: 'multi', names: ['x', 'y'] }, ancestorsFrom(text))).toEqual(['x', 'y']);
+  });
+
+  test('fits into one string of an environment at every limit there is, nested again and again', () => {
+    const names = Array.from({ length: 64 }, (_, at) => `"${at}${'"'.repeat(1_000)}`);
+    let chain: AncestorHold[] = [];
+    for (let level = 0; level < 40; level += 1) {
+      const door = `/${'\u0001'.repeat(106)}`;
+      const own = { session: -1n, token: 9_223_372_036_854_775_807n, locks: names, door };
+      const text = ancestorsText([...chain, own]);
+      expect(Buffer.byteLength(`HOLDFAST_HELD=${text}\0`)).toBeLessThanOrEqual(128 * 1024);
+      chain = ancestorsFrom(text);
+      expect(chain).toHaveLength(Math.min(level + 1, 32));
+    }
+  });
+
+  test('is not taken for nothing where it is longer than what any run writes', () => {
+    expect(() => ancestorsFrom(`[${' '.repeat(140_000)}]`)).toThrow(
+      expect.objectContaining({ exitCode: 2, message: expect.stringContaining('HOLDFAST_HELD has 140002') }),
+    );
+  });
+
   test.each([
     undefined,
     '',

@@ -3,10 +3,10 @@ import type { ParentHold } from '../../locks/owner.ts';
 import type { AncestorHold } from './held-variable.ts';
 import type { WantedLock } from './run-plan.ts';
 
-/** Which of the wanted locks an ancestor says that it holds: only those are looked at. */
+/** Which of the wanted locks an ancestor may hold, as far as it says: only those are looked at. */
 export function namesToLookAt(wanted: WantedLock, ancestors: readonly AncestorHold[]): string[] {
   const names = wanted.kind === 'multi' ? wanted.names : [wanted.name];
-  return names.filter((name) => ancestors.some(({ locks }) => locks.includes(name)));
+  return names.filter((name) => ancestors.some(({ locks }) => locks?.includes(name) ?? true));
 }
 
 /** That an ancestor holds what is wanted. */
