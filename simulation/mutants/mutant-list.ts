@@ -1115,6 +1115,14 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/cli/original-bytes.test.ts',
+    mutant('arguments that are not UTF-8 are changed without a word', [
+      'cli/original-bytes.ts',
+      'findIndex((bytes) => !isUtf8(bytes))',
+      "findIndex((bytes) => !isUtf8(bytes) && bytes.includes('\\ufffd'))",
+    ]),
+  ),
+  killed(
     'src/cli/run/guardian.test.ts',
     mutant('a guardian that ends is started again at once, for ever', [
       'cli/run/guardian.ts',

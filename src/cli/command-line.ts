@@ -5,6 +5,7 @@ import type { Console } from './console.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { asCommandError } from './failures.ts';
 import { jsonLine } from './json.ts';
+import { checkArguments } from './original-bytes.ts';
 import { asksForJson, failureText, isDebug } from './report-failure.ts';
 import { oneLine } from './terminal/visible-text.ts';
 import { wrappedFor } from './terminal/wrapped.ts';
@@ -52,6 +53,7 @@ export async function runCommandLine(args: readonly string[], console: Console):
     });
   }
   try {
+    checkArguments(args);
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {

@@ -16,6 +16,7 @@ import type { Console } from '../console.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { asCommandError } from '../failures.ts';
 import { sessionText } from '../lock-json.ts';
+import { checkVariables } from '../original-bytes.ts';
 import { ownerText } from '../owner-text.ts';
 import { isDebug } from '../report-failure.ts';
 import { judgeOwnHolds, namesToLookAt, type OwnHold } from './ancestors.ts';
@@ -58,6 +59,7 @@ export async function runUnderLock(plan: RunPlan, console: Console): Promise<Exi
   });
   let holdfast: Holdfast | undefined;
   try {
+    checkVariables(console.env);
     const startedAtMs = systemClock.nowMs();
     const isTry = flags.try || flags.wait === 0;
     const ancestors = ancestorsFrom(console.env[HELD_VARIABLE]);
