@@ -1115,6 +1115,38 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/cli/run/min-hold.test.ts',
+    mutant('any signal ends a hold that is kept behind its command', [
+      'cli/run/min-hold.ts',
+      'else if (asksToEnd(signal)) resolve',
+      'else resolve',
+    ]),
+  ),
+  killed(
+    'src/cli/run/min-hold.test.ts',
+    mutant('a lock that was lost before is kept for its time', [
+      'cli/run/min-hold.ts',
+      'if (lease.signal.aborted) return lost();',
+      '',
+    ]),
+  ),
+  killed(
+    'src/cli/run/tcp-reentry.test.ts',
+    mutant('what runs under a hold has no grace at its end', [
+      'cli/run/tcp-reentry.ts',
+      'this.tell({ endByMs });',
+      'this.expel();',
+    ]),
+  ),
+  killed(
+    'src/cli/run/tcp-reentry.test.ts',
+    mutant('a run above that was killed is taken for one that has lost its lock', [
+      'cli/run/tcp-reentry.ts',
+      'if (!over) tell(state);',
+      'tell(undefined);',
+    ]),
+  ),
+  killed(
     'src/cli/original-bytes.test.ts',
     mutant('arguments that are not UTF-8 are changed without a word', [
       'cli/original-bytes.ts',

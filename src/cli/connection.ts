@@ -65,7 +65,7 @@ export async function connectWith(
   flags: ConnectionFlags,
   more: Pick<HoldfastOptions, 'timeoutMs' | 'signal' | 'labels'> = {},
 ): Promise<Holdfast> {
-  const inherited = flags.auth ? undefined : await inheritedAuth(process.env);
+  const inherited = flags.auth ? undefined : await inheritedAuth(process.env, more.signal);
   const auth = inherited === undefined ? undefined : [parseAuth(inherited, 'credentials of the run above')];
   return connect({ ...(auth && { auth }), ...optionsFrom(flags), app: 'holdfast', ...more });
 }
@@ -73,8 +73,9 @@ export async function connectWith(
 /** The credentials of the run inside whose command this is; undefined if there is none, or the environment has its own. */
 export async function inheritedAuth(
   env: Readonly<Record<string, string | undefined>>,
+  signal?: AbortSignal,
 ): Promise<string | undefined> {
-  return env[AUTH_VARIABLE] ? undefined : credentialsOf(ancestorsFrom(env[HELD_VARIABLE]));
+  return env[AUTH_VARIABLE] ? undefined : credentialsOf(ancestorsFrom(env[HELD_VARIABLE]), signal);
 }
 
 function optionsFrom({ servers, root, auth, sessionTimeout }: ConnectionFlags): EnvironmentOptions {

@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { COMMAND, isAlive } from './command-process.ts';
+import { COMMAND, holdfast, isAlive } from './command-process.ts';
 import { RunScene } from './run-scene.ts';
 
 let scene: RunScene;
@@ -45,6 +45,47 @@ describe('the command’s end is the end of holdfast run', () => {
       await rm(folder, { recursive: true });
     }
     expect(await scene.isFree('missing')).toBe(true);
+  });
+});
+
+describe('a command that cannot be executed', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-run-'));
+    await writeFile(join(folder, 'file'), '');
+    await symlink(join(folder, 'loop'), join(folder, 'loop'));
+    await copyFile('/bin/sleep', join(folder, 'busy'));
+    await chmod(join(folder, 'busy'), 0o755);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  const script = `${'x'.repeat(3_000)} | cat`;
+  test.each<[what: string, command: (folder: string) => string[], code: number, reason: string]>([
+    ['in a file that is no folder', (at) => [`${at}/file/program`], 127, 'not a directory'],
+    ['whose name is too long', (at) => [`${at}/${'a'.repeat(300)}`], 127, 'name too long'],
+    ['behind a link to itself', (at) => [`${at}/loop`], 127, 'too many symbolic links encountered'],
+    ['that is being written', (at) => [`${at}/busy`, '1'], 126, 'text file is busy'],
+    ['that is a whole script', () => [script], 127, 'name too long'],
+  ])('is named, with the reason and the exit code of a shell: %s', async (_what, command, code, reason) => {
+    await using _writing = await open(join(folder, 'busy'), 'r+');
+    const words = command(folder);
+    const name = words[0]!.length > 200 ? `${words[0]!.slice(0, 200)}…` : words[0]!;
+    expect(await scene.run(['unable', '--', ...words]).ended).toMatchObject({
+      code,
+      stdout: '',
+      stderr: `holdfast: ${name}: ${reason}\n`,
+    });
+    expect(await scene.isFree('unable')).toBe(true);
+  });
+
+  test('is named where its environment is too long', async () => {
+    // As long as Linux takes it: the run's own mark does not fit in.
+    const env = { HOLDFAST_SERVERS: scene.server.connectString, HOLDFAST_RUN: 'x'.repeat(131_058) };
+    expect(await holdfast(['run', 'unable', 'echo', 'ran'], { env }).ended).toMatchObject({
+      code: 126,
+      stdout: '',
+      stderr: 'holdfast: echo: argument list too long\n',
+    });
   });
 });
 

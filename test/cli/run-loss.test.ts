@@ -2,23 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 import type { CommandProcess } from './command-process.ts';
-import { isAnyAlive, markOf, RunScene, SHORT_SESSION, STUBBORN } from './run-scene.ts';
+import { childrenOf, isAnyAlive, markOf, RunScene, SHORT_SESSION, STUBBORN } from './run-scene.ts';
 
-/** The processes that a run has started itself: its command and its guardian. */
-function childrenOf(pid: number): { pid: number; command: string }[] {
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      const parent = readFileSync(`/proc/${name}/stat`, 'utf8')
-        .replace(/^.*\) /s, '')
-        .split(' ')[1];
-      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ');
-      return Number(parent) === pid ? [{ pid: Number(name), command }] : [];
-    } catch {
-      return [];
-    }
-  });
-}
 const guardianOf = (run: CommandProcess) =>
   childrenOf(run.pid).find(({ command }) => command.includes('guardian-main'))?.pid;
 

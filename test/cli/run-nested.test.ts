@@ -185,6 +185,56 @@ describe('--reenter', () => {
     expect((await outer.ended).code).toBe(201);
   });
 
+  const POLITE = `trap 'echo asked; sleep 0.5; echo done; exit 0' TERM; echo in; while :; do sleep 0.1; done`;
+
+  test.each([
+    ['by the run above, after --max-hold', ['--max-hold', '1s'], 202],
+    ['by a request to let go', [], 203],
+  ])('has the grace when the hold is ended %s', async (_, flags, code) => {
+    const lock = `graceful-${code}`;
+    const outer = ['--grace', '20s', ...flags, lock];
+    await using run = scene.run([
+      ...nested(outer, ['--reenter', '--grace', '20s', lock]),
+      'sh',
+      '-c',
+      POLITE,
+    ]);
+    await run.says('in\n');
+    if (code === 203) await scene.onlooker.revoke(lock);
+    const ended = await run.ended;
+    expect(ended.code).toBe(code);
+    expect(ended.stdout).toMatch(/^in\n(asked\n)+done\n$/);
+  });
+
+  test('has no more time than the run above gives it, or than its own --grace', async () => {
+    const stubborn = `trap '' TERM; echo in; while :; do sleep 0.1; done`;
+    for (const [above, own] of [
+      ['300ms', '1h'],
+      ['1h', '300ms'],
+    ] as const) {
+      const outer = ['--grace', above, `short-${above}`];
+      const inner = ['--reenter', '--grace', own, `short-${above}`];
+      await using run = scene.run([...nested(outer, inner), 'sh', '-c', stubborn]);
+      await run.says('in\n');
+      await scene.onlooker.revoke(`short-${above}`);
+      expect((await run.ended).code).toBe(203);
+    }
+  });
+
+  test('has the grace also when the run above is killed, whose lease goes on to its end', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-killed-'));
+    try {
+      const polite = `trap 'sleep 0.5; echo done >${folder}/done; exit 0' TERM; echo in; while :; do sleep 0.1; done`;
+      await using run = scene.run([...nested(['orphaned'], ['--reenter', 'orphaned']), 'sh', '-c', polite]);
+      await run.says('in\n');
+      run.kill('SIGKILL');
+      await run.ended;
+      expect(await readdir(folder)).toEqual(['done']);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   test('is refused, and nothing is run, by a variable that is forged or stale', async () => {
     await using holder = scene.run(['theirs', 'cat'], { stdin: 'open' });
     await scene.counts('theirs', 'holders', 1);

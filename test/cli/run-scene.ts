@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { isTreeAlive } from '../../src/cli/run/process-tree.ts';
 import { connect, type Holdfast } from '../../src/holdfast.ts';
 import { startTestServer, type TestServer } from '../../src/testing.ts';
@@ -81,4 +82,20 @@ export function isAnyAlive(mark: string): boolean {
 export async function markOf(run: CommandProcess): Promise<string> {
   await run.says(/mark=(.*)\./);
   return /mark=(.*)\./.exec(run.stdout)![1]!;
+}
+
+/** The processes that a run has started itself: its command and its guardian. */
+export function childrenOf(pid: number): { pid: number; command: string }[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      const parent = readFileSync(`/proc/${name}/stat`, 'utf8')
+        .replace(/^.*\) /s, '')
+        .split(' ')[1];
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      return Number(parent) === pid ? [{ pid: Number(name), command }] : [];
+    } catch {
+      return [];
+    }
+  });
 }

@@ -1,8 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
-import { RunScene } from './run-scene.ts';
+import { type CommandProcess, holdfast } from './command-process.ts';
+import { childrenOf, RunScene } from './run-scene.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1'] as const;
 
@@ -11,6 +14,25 @@ beforeAll(async () => {
   scene = await RunScene.open();
 });
 afterAll(() => scene[Symbol.asyncDispose]());
+
+const stateOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0];
+
+/** Listens like a socket of a run above, with what is to happen at each connection. */
+async function withSocket(
+  name: string,
+  onConnection: (socket: Socket) => void,
+  use: (folder: string) => Promise<void>,
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-signals-'));
+  const server = createServer(onConnection);
+  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve));
+  try {
+    await use(folder);
+  } finally {
+    server.close();
+    rmSync(folder, { recursive: true });
+  }
+}
 
 describe('a signal to holdfast run', () => {
   test.each(SIGNALS)('while it waits ends the wait: %s', async (signal) => {
@@ -68,7 +90,6 @@ describe('a signal to holdfast run', () => {
     await run.says('tick 2');
     run.kill('SIGTSTP');
     await run.says('stopped: stopped is lost', 'stderr');
-    const stateOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0];
     await until('it is stopped', () => stateOf(run.pid) === 'T');
     run.kill('SIGCONT');
     const said = run.stdout.length;
@@ -76,4 +97,110 @@ describe('a signal to holdfast run', () => {
     run.kill('SIGTERM');
     expect((await run.ended).code).toBe(143);
   });
+
+  test.each(SIGNALS)('between the grant and the start of the command starts nothing: %s', async (signal) => {
+    const lock = `granted-${signal}`;
+    let run: CommandProcess | undefined;
+    let askedCount = 0;
+    // The run above is asked for credentials before the servers are, and again between the grant and the start.
+    const onConnection = (socket: Socket) => {
+      askedCount += 1;
+      socket.on('error', () => {});
+      if (askedCount === 1) socket.end('{}');
+      else run!.kill(signal);
+    };
+    await withSocket('credentials', onConnection, async (folder) => {
+      const above = [{ session: '0x1', token: '1', locks: [], door: join(folder, 'door') }];
+      run = holdfast(['run', '--json', lock, 'echo', 'ran'], {
+        env: { HOLDFAST_SERVERS: scene.server.connectString, HOLDFAST_HELD: JSON.stringify(above) },
+      });
+      await using ending = run;
+      const { code, stdout, stderr } = await ending.ended;
+      expect({ code, stdout }).toEqual({ code: 128 + constants.signals[signal], stdout: '' });
+      expect(stderr).toMatch(/"granted"(?:.|\n)*"signalled"/);
+      expect(await scene.isFree(lock)).toBe(true);
+    });
+  });
+
+  test('while a run above does not let it in ends the wait for that', async () => {
+    await using holder = scene.run(['silent', 'cat'], { stdin: 'open' });
+    await scene.counts('silent', 'holders', 1);
+    const { session, token } = (await scene.onlooker.inspect('silent')).holders[0]!;
+    let run: CommandProcess | undefined;
+    await withSocket(
+      'door',
+      () => run!.kill('SIGTERM'),
+      async (folder) => {
+        const above = { session: `0x${session.toString(16)}`, token: String(token), locks: ['silent'] };
+        run = holdfast(['run', '--reenter', 'silent', 'echo', 'ran'], {
+          env: {
+            HOLDFAST_SERVERS: scene.server.connectString,
+            HOLDFAST_HELD: JSON.stringify([{ ...above, door: join(folder, 'door') }]),
+          },
+        });
+        await using ending = run;
+        expect(await ending.ended).toMatchObject({ code: 143, stdout: '' });
+      },
+    );
+    holder.child.stdin!.end();
+    await holder.ended;
+  });
+});
+
+describe('--min-hold, when the command has ended', () => {
+  /** A run whose command and guardian have ended. */
+  async function kept(lock: string): Promise<CommandProcess> {
+    const run = scene.run(['--min-hold', '1h', lock, 'echo', 'ran']);
+    await run.says('ran');
+    await until('only the hold to be left', () => run.hasEnded || childrenOf(run.pid).length === 0);
+    return run;
+  }
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)('is cut short by %s', async (signal) => {
+    await using run = await kept(`cut-${signal}`);
+    run.kill(signal);
+    expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
+    expect(await scene.isFree(`cut-${signal}`)).toBe(true);
+  });
+
+  test('goes on when the terminal is resized, and when it is stopped and continued', async () => {
+    await using run = await kept('resized');
+    for (const signal of ['SIGWINCH', 'SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const) run.kill(signal);
+    run.kill('SIGTSTP');
+    await until('it is stopped', () => stateOf(run.pid) === 'T');
+    run.kill('SIGCONT');
+    await until('it goes on', () => stateOf(run.pid) !== 'T');
+    await scene.counts('resized', 'holders', 1);
+    run.kill('SIGTERM');
+    expect((await run.ended).code).toBe(0);
+  });
+
+  test('ends with 201 when the lock is lost, and with 203 when it is asked for, and says so', async () => {
+    await using lost = await kept('kept-lost');
+    scene.server.expireSession(await scene.sessionOf('kept-lost'));
+    expect(await lost.ended).toMatchObject({
+      code: 201,
+      stderr: 'holdfast: kept-lost: the lock is lost before --min-hold is over; the command had ended\n',
+    });
+    await using asked = await kept('kept-asked');
+    await scene.onlooker.revoke('kept-asked', { reason: 'deploying', by: 'ops@desk' });
+    expect(await asked.ended).toMatchObject({
+      code: 203,
+      stderr:
+        'holdfast: kept-asked: asked to let go before --min-hold is over; the command had ended\nholdfast: kept-asked: asked for by ops@desk: deploying\n',
+    });
+  });
+});
+
+test('holdfast elect --rejoin listens to signals once, however often it stands again', async () => {
+  await using run = holdfast(['elect', '--rejoin', 'again', '--', 'sh', '-c', 'echo up; exec sleep 60'], {
+    env: { HOLDFAST_SERVERS: scene.server.connectString },
+  });
+  for (let count = 1; count <= 12; count += 1) {
+    await until(`leadership ${count}`, () => run.stdout.split('up').length > count);
+    if (count < 12) scene.server.expireSession(await scene.sessionOf('again'));
+  }
+  run.kill('SIGTERM');
+  expect((await run.ended).code).toBe(143);
+  expect(run.stderr).not.toContain('Warning');
 });

@@ -9,6 +9,7 @@ import { parseLockName } from '../lock-argument.ts';
 import { printJson, printLines } from '../print.ts';
 import { planRun, type RunFlags } from '../run/run-plan.ts';
 import { runUnderLock } from '../run/run-under-lock.ts';
+import { SignalInbox } from '../run/signal-inbox.ts';
 import { visibleText } from '../terminal/visible-text.ts';
 import { untilSignalled } from '../until-signalled.ts';
 
@@ -64,8 +65,9 @@ async function lead(
   const plan = planRun(name, operands, { ...flags, onSuspend: 'pause' });
   const { id } = flags;
   const leading = { ...plan, lock: { kind: 'leader', name, ...(id !== undefined && { id }) } as const };
+  const inbox = new SignalInbox();
   for (;;) {
-    const exitCode = await runUnderLock(leading, console);
+    const exitCode = await runUnderLock(leading, console, inbox);
     if (exitCode !== EXIT.lost || !flags.rejoin) return exitCode;
   }
 }

@@ -30,6 +30,10 @@ export type WantedLock =
   | { readonly kind: 'multi'; readonly names: readonly string[] }
   | { readonly kind: 'leader'; readonly name: string; readonly id?: string };
 
+export function namesOf(lock: WantedLock): readonly string[] {
+  return lock.kind === 'multi' ? lock.names : [lock.name];
+}
+
 /** What is to be run, under what, and how. */
 export interface RunPlan {
   readonly lock: WantedLock;

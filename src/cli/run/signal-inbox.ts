@@ -2,13 +2,19 @@ import { constants } from 'node:os';
 
 /** What ends a wait, and goes on to a command that runs. */
 export const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
+/** What asks a process to end: the four that a terminal, a service manager or a person sends for that. */
+const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 const OTHERS = ['SIGTSTP', 'SIGCONT', 'SIGWINCH'] as const;
 
 /** Gives the signals of this process to whoever is to have them now. */
 export class SignalInbox {
   #receive: (signal: NodeJS.Signals) => void = () => {};
+  #isOpen = false;
 
+  /** From now on to the end of the process. */
   open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
     for (const signal of [...PASSED_ON, ...OTHERS]) process.on(signal, (name) => this.#receive(name));
   }
 
@@ -27,6 +33,11 @@ export class SignalledError extends Error {
     super(`ended by ${signal}`);
     this.signal = signal;
   }
+}
+
+/** Whether the signal asks a run to end that has no command to pass it on to any more. */
+export function asksToEnd(signal: NodeJS.Signals): boolean {
+  return ENDING.includes(signal);
 }
 
 export function exitCodeOfSignal(signal: NodeJS.Signals): number {

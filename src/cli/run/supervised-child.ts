@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { getSystemErrorMap } from 'node:util';
 import { type Cancel, systemClock } from '../../base/clock.ts';
 import { CommandError } from '../command-error.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -15,6 +16,10 @@ import { exitCodeOfSignal } from './signal-inbox.ts';
 const POLL_MS = 10;
 /** A process that is stuck in the kernel does not end when it is killed; nor can it do anything. */
 const KILL_MS_MAX = 5_000;
+/** As shells have it: where these are the reason, there is no such command. Otherwise it is there, and cannot be run. */
+const NOT_FOUND = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP']);
+/** So much of a command's name is shown: a whole script that was quoted by mistake is a name too. */
+const SHOWN_MAX = 200;
 
 /** The command that runs under the lock, with everything it starts. */
 export class SupervisedChild {
@@ -35,26 +40,26 @@ export class SupervisedChild {
   }
 
   /**
-   * Starts the command: in a session and group of its own, or in ours, with the terminal.
+   * Starts the command: in a session and group of its own, or in ours, with the terminal. `onSpawn` is called before
+   * anything else can happen to this process: from then on a signal can be passed on to the command.
    *
    * @throws CommandError 126 or 127, when it cannot be.
    */
   static async start(
     [program, ...args]: readonly [string, ...string[]],
     options: { readonly env: NodeJS.ProcessEnv; readonly mark: string; readonly foreground: boolean },
-    onSpawn: (tree: ProcessTree) => void,
+    onSpawn: (child: SupervisedChild) => void,
   ): Promise<SupervisedChild> {
     const { env, mark, foreground } = options;
     const marks = env[MARK_VARIABLE] === undefined ? mark : `${env[MARK_VARIABLE]}:${mark}`;
     openOwnStreams();
-    const child = spawn(program, args, {
+    const child = spawnNow(program, args, {
       stdio: 'inherit',
       detached: !foreground,
       env: { ...env, [MARK_VARIABLE]: marks },
     });
-    const tree = { mark, pid: child.pid, ownGroup: !foreground };
-    onSpawn(tree); // Before anything else can happen to this process.
-    const supervised = new SupervisedChild(child, tree);
+    const supervised = new SupervisedChild(child, { mark, pid: child.pid, ownGroup: !foreground });
+    onSpawn(supervised);
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', (error: NodeJS.ErrnoException) => reject(cannotRun(program, error)));
@@ -161,12 +166,22 @@ function openOwnStreams(): void {
   void process.stderr;
 }
 
-function cannotRun(program: string, error: NodeJS.ErrnoException): CommandError {
-  return error.code === 'ENOENT'
-    ? new CommandError(`${program}: command not found`, EXIT.noSuchCommand, { cause: error })
-    : new CommandError(`${program}: ${reasonOf(error)}`, EXIT.notExecutable, { cause: error });
+/** Node tells a few of the reasons by an event, and throws the others. */
+function spawnNow(program: string, args: readonly string[], options: SpawnOptions): ChildProcess {
+  try {
+    return spawn(program, args, options);
+  } catch (error) {
+    throw cannotRun(program, error as NodeJS.ErrnoException);
+  }
 }
 
-function reasonOf({ code, message }: NodeJS.ErrnoException): string {
-  return code === 'EACCES' ? 'permission denied' : message;
+function cannotRun(program: string, error: NodeJS.ErrnoException): CommandError {
+  const name = program.length > SHOWN_MAX ? `${program.slice(0, SHOWN_MAX)}…` : program;
+  const exitCode = NOT_FOUND.has(error.code ?? '') ? EXIT.noSuchCommand : EXIT.notExecutable;
+  return new CommandError(`${name}: ${reasonOf(error)}`, exitCode, { cause: error });
+}
+
+function reasonOf({ code, errno, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'command not found';
+  return getSystemErrorMap().get(errno ?? 0)?.[1] ?? message;
 }

@@ -35,24 +35,46 @@ export async function offerCredentials(folder: string, auth: string): Promise<{ 
   };
 }
 
-/** The credentials of the nearest run above that has any; undefined if none has. */
-export async function credentialsOf(ancestors: readonly AncestorHold[]): Promise<string | undefined> {
-  for (const { door } of ancestors.toReversed()) {
-    const auth = door === undefined ? undefined : authFrom(await answerAt(fileIn(dirname(door))));
-    if (auth !== undefined) return auth;
+/**
+ * The credentials of the nearest run above that has any; undefined if none has, or none answers in time. All are asked
+ * at once, so that one that does not answer delays the others' answers by no more than that time.
+ *
+ * @throws the signal's reason.
+ */
+export async function credentialsOf(
+  ancestors: readonly AncestorHold[],
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const asking = new AbortController();
+  const until = AbortSignal.any([asking.signal, ...(signal ? [signal] : [])]);
+  try {
+    const answers = ancestors
+      .toReversed()
+      .flatMap(({ door }) => (door === undefined ? [] : [answerAt(fileIn(dirname(door)), until)]));
+    for (const answer of answers) {
+      const auth = authFrom(await answer);
+      signal?.throwIfAborted();
+      if (auth !== undefined) return auth;
+    }
+    return undefined;
+  } finally {
+    asking.abort();
   }
-  return undefined;
 }
 
 function fileIn(folder: string): string {
   return join(folder, 'credentials');
 }
 
-function answerAt(path: string): Promise<string> {
+/** What is there to read; as much as there was when the signal fired. */
+function answerAt(path: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve) => {
     let answer = '';
     const socket = connect(path);
-    const cancel = systemClock.at(systemClock.nowMs() + ANSWER_MS_MAX, () => socket.destroy());
+    const giveUp = () => void socket.destroy();
+    const cancel = systemClock.at(systemClock.nowMs() + ANSWER_MS_MAX, giveUp);
+    signal.addEventListener('abort', giveUp, { once: true });
+    if (signal.aborted) giveUp();
     socket.setEncoding('utf8');
     socket.on('error', () => {}); // It has none to give, has ended, or is another user's.
     socket.on('data', (text: string) => {
@@ -61,6 +83,7 @@ function answerAt(path: string): Promise<string> {
     });
     socket.on('close', () => {
       cancel();
+      signal.removeEventListener('abort', giveUp);
       resolve(answer);
     });
   });

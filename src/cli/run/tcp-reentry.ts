@@ -7,12 +7,14 @@ import { machineNowMs } from '../../base/machine-clock.ts';
 
 /** What a run that holds a lock tells those that run under its hold: one line of JSON each time that it changes. */
 export interface HoldState {
-  /** On the machine's clock: no command may run under the hold then. */
+  /** On the machine's clock: no command may run under the hold then. 0 where it is over already. */
   readonly leaseEndMs: number;
   readonly sessionTimeoutMs: number;
+  /** On the machine's clock: the hold is being ended, and what runs under it has the time until then to end itself. */
+  readonly endByMs?: number | undefined;
 }
 
-/** How long a run that was told to end has for it. */
+/** How long a run that must end at once is waited for. */
 const EXPELLED_MS_MAX = 5_000;
 const ANSWER_MS_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 1_000;
@@ -27,6 +29,7 @@ export class ReentryDoor {
   readonly #guests = new Set<Socket>();
   #state: HoldState;
   #closed = false;
+  #expelled = false;
   #onEmpty: () => void = () => {};
   #cancelWait: Cancel = () => {};
 
@@ -61,12 +64,27 @@ export class ReentryDoor {
 
   tell(change: Partial<HoldState>): void {
     this.#state = { ...this.#state, ...change };
+    if (this.#expelled) return;
     for (const guest of this.#guests) guest.write(this.#line());
   }
 
-  /** No one comes in any more; those inside are told to end at once, and not waited for longer than they need. */
+  /** No one comes in any more; those inside are asked to end within that time, and expelled when it is up. */
+  endWithin(forMs: number): void {
+    this.#closed = true;
+    const endByMs = machineNowMs() + forMs;
+    if (endByMs >= (this.#state.endByMs ?? Number.POSITIVE_INFINITY)) return; // Nothing later gives them more time.
+    this.tell({ endByMs });
+    if (this.#expelled) return;
+    this.#cancelWait();
+    this.#cancelWait = systemClock.at(systemClock.nowMs() + forMs, () => this.expel());
+  }
+
+  /** No one comes in any more; those inside must end at once, and are not waited for longer than they need. */
   expel(): void {
     this.#closed = true;
+    if (this.#expelled) return;
+    this.tell({ leaseEndMs: 0 });
+    this.#expelled = true;
     for (const guest of this.#guests) guest.end();
     this.#cancelWait();
     this.#cancelWait = systemClock.at(systemClock.nowMs() + EXPELLED_MS_MAX, () => {
@@ -105,14 +123,21 @@ export class ReentryDoor {
 export interface Guest {
   /** As it was on entering. */
   readonly state: HoldState;
-  /** Calls for each change, and `undefined` when the hold is over: the command must end at once. */
+  /**
+   * Calls for each change, and `undefined` when the hold is over: the command must end at once. Where the run above was
+   * killed, its lease goes on to its end, renewed by nothing: the command has until then to end itself.
+   */
   onChange(listener: (state: HoldState | undefined) => void): void;
   /** The command has ended: the hold may be released. */
   leave(): void;
 }
 
-/** Asks to be let in under an ancestor's hold; undefined if it does not answer: it holds no longer, or is elsewhere. */
-export async function enterDoor(path: string): Promise<Guest | undefined> {
+/**
+ * Asks to be let in under an ancestor's hold; undefined if it does not answer: it holds no longer, or is elsewhere.
+ *
+ * @throws the signal's reason.
+ */
+export async function enterDoor(path: string, signal: AbortSignal): Promise<Guest | undefined> {
   const socket = connect({ path, allowHalfOpen: true });
   let pending = '';
   let state: HoldState | undefined;
@@ -120,12 +145,19 @@ export async function enterDoor(path: string): Promise<Guest | undefined> {
   let tell: (state: HoldState | undefined) => void = () => {};
   socket.setEncoding('utf8');
   const first = await new Promise<HoldState | undefined>((resolve) => {
-    const cancel = systemClock.at(systemClock.nowMs() + ANSWER_MS_MAX, () => socket.destroy());
+    const giveUp = () => void socket.destroy();
+    const cancelTimer = systemClock.at(systemClock.nowMs() + ANSWER_MS_MAX, giveUp);
+    signal.addEventListener('abort', giveUp, { once: true });
+    if (signal.aborted) giveUp();
+    const cancel = () => {
+      cancelTimer();
+      signal.removeEventListener('abort', giveUp);
+    };
     const ended = () => {
       cancel();
-      over = true;
+      if (state) state = { ...state, endByMs: Math.min(state.endByMs ?? state.leaseEndMs, state.leaseEndMs) };
       resolve(state);
-      tell(undefined);
+      if (!over) tell(state);
     };
     socket.on('error', () => {});
     socket.on('end', ended);
@@ -138,12 +170,14 @@ export async function enterDoor(path: string): Promise<Guest | undefined> {
       if (!latest) return;
       cancel();
       state = latest;
+      over = state.leaseEndMs <= 0;
       resolve(state);
-      tell(state);
+      tell(over ? undefined : state);
     });
   });
-  if (!first) {
+  if (signal.aborted || !first) {
     socket.destroy();
+    signal.throwIfAborted();
     return undefined;
   }
   return {
@@ -153,17 +187,23 @@ export async function enterDoor(path: string): Promise<Guest | undefined> {
       if (over) listener(undefined);
       else if (state) listener(state);
     },
-    leave: () => void socket.destroy(),
+    leave: () => {
+      tell = () => {};
+      socket.destroy();
+    },
   };
 }
 
 function stateFrom(line: string): HoldState | undefined {
   try {
-    const { leaseEndMs, sessionTimeoutMs } = JSON.parse(line) as Record<string, unknown>;
-    const numbers = [leaseEndMs, sessionTimeoutMs].every((each) => Number.isFinite(each));
-    return numbers
-      ? { leaseEndMs: Number(leaseEndMs), sessionTimeoutMs: Number(sessionTimeoutMs) }
-      : undefined;
+    const { leaseEndMs, sessionTimeoutMs, endByMs } = JSON.parse(line) as Record<string, unknown>;
+    if (![leaseEndMs, sessionTimeoutMs, endByMs ?? 0].every((each) => Number.isFinite(each)))
+      return undefined;
+    return {
+      leaseEndMs: Number(leaseEndMs),
+      sessionTimeoutMs: Number(sessionTimeoutMs),
+      ...(endByMs !== undefined && { endByMs: Number(endByMs) }),
+    };
   } catch {
     return undefined;
   }
