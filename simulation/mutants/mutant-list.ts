@@ -1070,8 +1070,56 @@ export const mutants: readonly Mutant[] = [
     'src/local/local-place.test.ts',
     mutant('a shared folder is closed to others by a local server', [
       'local/private-folder.ts',
-      'if (named) {',
-      'if (!folder) {',
+      'isNamed ? OTHERS : OTHERS_WRITE',
+      'isNamed ? 0 : OTHERS_WRITE',
+    ]),
+  ),
+  killed(
+    'src/local/hostile-files.test.ts',
+    mutant('the record of a local server is believed before anyone looks whose folder it is in', [
+      'local/server-record.ts',
+      '  checkPlace(place);\n',
+      '',
+    ]),
+  ),
+  killed(
+    'src/local/hostile-files.test.ts',
+    mutant('a record that others may write to is believed', [
+      'local/own-file.ts',
+      '    checkOwn(path, stat);\n',
+      '',
+    ]),
+  ),
+  killed(
+    'src/local/hostile-files.test.ts',
+    mutant('a socket on which another user may listen is believed', [
+      'local/server-record.ts',
+      '  checkOwnSocket(record.socketPath);\n',
+      '',
+    ]),
+  ),
+  killed(
+    'src/local/hostile-files.test.ts',
+    mutant('a record names the socket, wherever that is', [
+      'local/server-record.ts',
+      '!isSocketOf(place, record.socketPath)',
+      'false',
+    ]),
+  ),
+  killed(
+    'src/local/hostile-files.test.ts',
+    mutant("a local server's folder may be replaced by another user", [
+      'local/private-folder.ts',
+      '  checkFoldersAbove(path, homeFolder);\n',
+      '',
+    ]),
+  ),
+  killed(
+    'src/local/hostile-files.test.ts',
+    mutant('whatever process a record names is ended as the local server', [
+      'local/ensure-local-server.ts',
+      'while (isRunning(record) && !isServer()) {',
+      'while (!record) {',
     ]),
   ),
   killed(

@@ -13,10 +13,12 @@ import { openLogFile } from './log-file.ts';
 const FOLDER_WAIT_MS = 12_000;
 const POLL_MS = 20;
 const IDLE_POLL_MS_MAX = 1_000;
+/** What started it has still to connect: until then an idle time that is shorter than this does not end it. */
+const FIRST_CONNECTION_MS_MAX = 5_000;
 
 /**
  * Serves one user of one machine until it is stopped, or until nobody has been connected and nothing held for as long
- * as the order says. Returns the function that stops it.
+ * as the order says (0: as soon as that is so). Returns the function that stops it.
  */
 export async function serveLocally(
   { place, version, idleMs }: DaemonOrder,
@@ -70,14 +72,17 @@ async function open(
 function whenIdle({ core }: AssembledServer, clock: Clock, idleMs: number, run: () => void): Cancel {
   const isIdle = () => core.connections.size === 0 && core.sessions.count === 0;
   const pollMs = Math.min(IDLE_POLL_MS_MAX, Math.max(POLL_MS, idleMs / 4));
-  let busyAtMs = clock.nowMs();
+  let endAtMs = clock.nowMs() + Math.max(idleMs, FIRST_CONNECTION_MS_MAX);
+  let seenZxid = core.zxid; // Whoever came and went between two looks has written.
   let cancel: Cancel = () => {};
-  const look = () => {
-    const nowMs = clock.nowMs();
-    if (!isIdle()) busyAtMs = nowMs;
-    if (nowMs - busyAtMs >= idleMs) return run();
-    cancel = clock.at(nowMs + pollMs, look);
+  const lookLater = () => {
+    cancel = clock.at(clock.nowMs() + pollMs, () => {
+      if (!isIdle() || core.zxid !== seenZxid) endAtMs = clock.nowMs() + idleMs;
+      else if (clock.nowMs() >= endAtMs) return run();
+      seenZxid = core.zxid;
+      lookLater();
+    });
   };
-  look();
+  lookLater();
   return () => cancel();
 }

@@ -1,13 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Clock, Deadline, systemClock } from '../base/clock.ts';
 import { parseDuration } from '../base/duration.ts';
 import { type LockedFile, lockFile } from '../base/lock-file.ts';
 import { packageVersion } from '../base/package-version.ts';
 import { isRunning } from '../base/process-identity.ts';
-import { type LocalPlace, localPlace } from './local-place.ts';
+import { type LocalPlace, localPlace, placeOfServer } from './local-place.ts';
 import { LocalServerError } from './local-server-error.ts';
 import { PLACE_VARIABLE, placeMark, type ServerProcess, serversBeside } from './other-servers.ts';
 import { preparePlace } from './private-folder.ts';
@@ -44,6 +43,8 @@ const IDLE_MS = 600_000;
 const POLL_MS = 20;
 /** A server that does not stop when it is asked to: what it has promised is on disk. */
 const STOP_MS_MAX = 10_000;
+/** A process that is just ending does not show its environment any more, and runs for a moment. */
+const PROOF_MS_MAX = 500;
 /** How long a server in another folder is looked for before it is taken for one that is out of reach. */
 const OTHER_MS_MAX = 3_000;
 /** What the server may know of whoever happened to start it. */
@@ -52,19 +53,21 @@ const INHERITED = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'LD_LIBRARY_PATH'];
 /**
  * Makes sure that this user's local server runs, and says which it is.
  *
- *   1. One that runs, and is not older than this package, is the one. It costs the reading of a file to know.
- *   2. Otherwise, with the lock on starting: look again, stop an older one, start one, wait until it listens.
- *   3. A process without that lock looks again until the other's server is there.
- *   4. No server is started while the process of another one of this user runs, though its files be gone: both would
+ *   1. Make the folder, or make sure that it is this user's alone: otherwise what is in it is not believed.
+ *   2. One that runs, and is not older than this package, is the one. It costs the reading of a file to know.
+ *   3. Otherwise, with the lock on starting: look again, stop an older one, start one, wait until it listens.
+ *   4. A process without that lock looks again until the other's server is there.
+ *   5. No server is started while the process of another one of this user runs, though its files be gone: both would
  *      grant the same locks. It puts its files back, or ends; where it cannot be seen from here, that is an error.
  *
  * A newer server is never replaced by an older one. Sessions and what they hold are on disk: they outlive the change.
  *
- * @throws LocalServerError
+ * @throws LocalServerError; TypeError for a variable that says nothing possible, before anything is done.
  */
 export async function ensureLocalServer(options: EnsureOptions = {}): Promise<ServerRecord> {
   const { env = process.env, clock = systemClock, timeoutMs = TIMEOUT_MS, signal } = options;
   const place = localPlace(env);
+  const idleMs = idleMsFrom(env);
   const version = options.version ?? packageVersion();
   // One of another container cannot be asked to end: it is used as it is.
   const suits = (record: ServerRecord) => !isNewer(version, record.version) || !isProcessHere(record);
@@ -72,6 +75,7 @@ export async function ensureLocalServer(options: EnsureOptions = {}): Promise<Se
   let other: ServerProcess | undefined;
   let otherSinceMs: number | undefined;
   for (;;) {
+    preparePlace(place); // Each time: it may be removed meanwhile.
     const present = await servingServer(place);
     if (present && suits(present)) return present;
     signal?.throwIfAborted();
@@ -79,7 +83,6 @@ export async function ensureLocalServer(options: EnsureOptions = {}): Promise<Se
       if (other) throw outOfReach(other, place);
       throw new LocalServerError(`not there within ${timeoutMs} ms; see ${place.logFile}`);
     }
-    preparePlace(place); // Each time: it may be removed meanwhile.
     const lock = await lockStarting(place);
     if (!lock.locked) {
       await sleep(clock, POLL_MS);
@@ -88,9 +91,9 @@ export async function ensureLocalServer(options: EnsureOptions = {}): Promise<Se
     try {
       const older = await servingServer(place);
       if (older && suits(older)) return older;
-      if (older) await stopLocalServer(older, clock);
+      if (older) await stopLocalServer(place, older, clock);
       [other] = serversBeside(place);
-      if (!other) other = await start({ place, version, idleMs: idleMsFrom(env) }, clock, deadline);
+      if (!other) other = await start({ place, version, idleMs }, clock, deadline);
     } finally {
       await lock.release();
     }
@@ -115,7 +118,11 @@ async function lockStarting({ startingFile }: LocalPlace): Promise<LockedFile | 
   }
 }
 
-/** The server that is used with this environment now, if any runs; and those beside it, which no files here lead to. */
+/**
+ * The server that is used with this environment now, if any runs; and those beside it, which no files here lead to.
+ *
+ * @throws LocalServerError if the files here could be another user's.
+ */
 export async function findLocalServer(env: Environment): Promise<{
   readonly place: LocalPlace;
   readonly record: ServerRecord | undefined;
@@ -128,9 +135,13 @@ export async function findLocalServer(env: Environment): Promise<{
 }
 
 /** The record of a process that serves in another folder, where that can be seen. */
-function recordOf({ pid, folder }: ServerProcess): ServerRecord | undefined {
-  const record = readRecord({ recordFile: join(folder, 'server.json') });
-  return record?.pid === pid && isProcessHere(record) && isRunning(record) ? record : undefined;
+function recordOf(server: ServerProcess): ServerRecord | undefined {
+  try {
+    const record = readRecord(placeOfServer(server));
+    return record?.pid === server.pid && isProcessHere(record) && isRunning(record) ? record : undefined;
+  } catch {
+    return undefined; // Not to be believed: it is as out of reach as one that is hidden.
+  }
 }
 
 function outOfReach({ pid, folder }: ServerProcess, place: LocalPlace): LocalServerError {
@@ -139,12 +150,31 @@ function outOfReach({ pid, folder }: ServerProcess, place: LocalPlace): LocalSer
   );
 }
 
-/** Asks a local server to stop, and waits until it is gone. Sessions stay, on disk. */
-export async function stopLocalServer(record: ServerRecord, clock: Clock = systemClock): Promise<void> {
+/**
+ * Asks the local server of a place to stop, and waits until it is gone. Sessions stay, on disk. What a file says of a
+ * process number is no proof: the process itself must show that it is one, before each signal.
+ *
+ * @throws LocalServerError if the process that the record names is another one: it is left alone.
+ */
+export async function stopLocalServer(
+  place: LocalPlace,
+  record: ServerRecord,
+  clock: Clock = systemClock,
+): Promise<void> {
   const deadline = new Deadline(clock, STOP_MS_MAX);
+  const isServer = () => serversBeside(place).some(({ pid }) => pid === record.pid);
+  const proof = new Deadline(clock, PROOF_MS_MAX);
+  while (isRunning(record) && !isServer()) {
+    if (proof.remainingMs() === 0) {
+      throw new LocalServerError(
+        `process ${record.pid}, which ${place.recordFile} names, is no local server of ${place.folder}: it is left alone; remove that file`,
+      );
+    }
+    await sleep(clock, POLL_MS);
+  }
   send(record, 'SIGTERM');
   while (isRunning(record)) {
-    if (deadline.remainingMs() === 0) send(record, 'SIGKILL');
+    if (deadline.remainingMs() === 0 && isServer()) send(record, 'SIGKILL');
     await sleep(clock, POLL_MS);
   }
 }
@@ -220,7 +250,7 @@ function idleMsFrom(env: Environment): number {
   const text = env['HOLDFAST_LOCAL_IDLE'];
   if (!text) return IDLE_MS;
   const idleMs = parseDuration(text);
-  if (idleMs === undefined) {
+  if (idleMs === undefined || !Number.isSafeInteger(idleMs)) {
     throw new TypeError(`HOLDFAST_LOCAL_IDLE: ${JSON.stringify(text)} given; such as 10m is needed`);
   }
   return idleMs;

@@ -1,6 +1,6 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { sha1 } from '../base/hash.ts';
 import { isNetworkFileSystem } from '../base/network-file-system.ts';
 import { ownPlace, type ProcessPlace } from '../base/process-identity.ts';
@@ -21,6 +21,8 @@ export interface LocalPlace {
   readonly socketPath: string;
   /** Folders of this user alone. The outer ones come first. */
   readonly privateFolders: readonly string[];
+  /** The user's, of the passwd database, if it can be written: what is above it is not asked who owns it. */
+  readonly homeFolder: string | undefined;
 }
 
 /**
@@ -63,7 +65,7 @@ export function ownSurroundings(): Surroundings {
  * @throws TypeError if `HOLDFAST_LOCAL_FOLDER` is not absolute.
  */
 export function localPlace(env: Environment, surroundings: Surroundings = ownSurroundings()): LocalPlace {
-  const { uid, homeFolder, machine, isShared } = surroundings;
+  const { uid, machine, isShared } = surroundings;
   const chosen = env['HOLDFAST_LOCAL_FOLDER'];
   if (chosen) {
     if (!isAbsolute(chosen)) {
@@ -71,35 +73,51 @@ export function localPlace(env: Environment, surroundings: Surroundings = ownSur
         `HOLDFAST_LOCAL_FOLDER: ${JSON.stringify(chosen)} given; an absolute path is needed`,
       );
     }
-    return placeIn(chosen, { chosen: true, uid, outer: [] });
+    return placeIn(resolve(chosen), { chosen: true, outer: [] }, surroundings);
   }
-  const home = homeFolder !== undefined && canHold(homeFolder);
-  const base = home
-    ? join(homeFolder, '.local', 'state', 'holdfast')
-    : join(
-        canHold(LASTING_TEMPORARY_FOLDER) ? LASTING_TEMPORARY_FOLDER : TEMPORARY_FOLDER,
-        `holdfast-${uid}`,
-      );
+  const home = homeOf(surroundings);
+  const base =
+    home !== undefined
+      ? join(home, '.local', 'state', 'holdfast')
+      : join(
+          canHold(LASTING_TEMPORARY_FOLDER) ? LASTING_TEMPORARY_FOLDER : TEMPORARY_FOLDER,
+          `holdfast-${uid}`,
+        );
   const folder = join(base, isShared(base) ? machineName(machine) : SERVER_FOLDER);
-  return placeIn(folder, { chosen: false, uid, outer: home ? [] : [base] });
+  return placeIn(folder, { chosen: false, outer: home !== undefined ? [] : [base] }, surroundings);
+}
+
+/** The place of a server that runs, by what its process says of it. */
+export function placeOfServer(
+  { folder, chosen }: Pick<LocalPlace, 'folder' | 'chosen'>,
+  surroundings: Surroundings = ownSurroundings(),
+): LocalPlace {
+  return placeIn(folder, { chosen, outer: [] }, surroundings);
+}
+
+/** As long as folders can be made in it. */
+function homeOf({ homeFolder }: Surroundings): string | undefined {
+  return homeFolder !== undefined && canHold(homeFolder) ? resolve(homeFolder) : undefined;
 }
 
 function placeIn(
   folder: string,
-  from: { readonly chosen: boolean; readonly uid: number; readonly outer: readonly string[] },
+  { chosen, outer }: { readonly chosen: boolean; readonly outer: readonly string[] },
+  surroundings: Surroundings,
 ): LocalPlace {
-  const socketPath = socketPathFor(folder, from.uid);
-  const privateFolders = [...from.outer, folder];
+  const socketPath = socketPathFor(folder, surroundings.uid);
+  const privateFolders = [...outer, folder];
   if (dirname(socketPath) !== folder) privateFolders.push(dirname(socketPath));
   return {
     folder,
-    chosen: from.chosen,
+    chosen,
     dataFolder: join(folder, 'data'),
     recordFile: join(folder, 'server.json'),
     startingFile: join(folder, 'starting'),
     logFile: join(folder, 'server.log'),
     socketPath,
     privateFolders,
+    homeFolder: homeOf(surroundings),
   };
 }
 

@@ -13,6 +13,7 @@ const PS_MS_MAX = 5_000;
 export interface ServerProcess {
   readonly pid: number;
   readonly folder: string;
+  readonly chosen: boolean;
   /** Of the two, which began first; empty where that cannot be told. */
   readonly startedAtTicks: string;
 }
@@ -32,19 +33,34 @@ export function processTitle(place: LocalPlace): string {
  * cannot be seen from here. Processes of other containers are none of this.
  */
 export function serversBeside(place: LocalPlace): ServerProcess[] {
-  return localServers().flatMap(({ mark, ...server }) => {
-    const isBeside = (!place.chosen && mark.startsWith('own:')) || server.folder === place.folder;
-    return isBeside && server.pid !== process.pid ? [server] : [];
+  return localServers().filter((server) => {
+    const isBeside = (!place.chosen && !server.chosen) || isSameFolder(server.folder, place.folder);
+    return isBeside && server.pid !== process.pid;
   });
 }
 
-function localServers(): (ServerProcess & { readonly mark: string })[] {
+/** By whatever name: through a symbolic link, it is the same one. */
+function isSameFolder(a: string, b: string): boolean {
+  const identity = (path: string) => {
+    const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+    return stat && `${stat.dev}:${stat.ino}`;
+  };
+  if (a === b) return true;
+  try {
+    const found = identity(a);
+    return found !== undefined && found === identity(b);
+  } catch {
+    return false; // Hidden from here.
+  }
+}
+
+function localServers(): ServerProcess[] {
   const uid = process.geteuid?.() ?? -1;
   const found = process.platform === 'linux' ? marksInProc(uid) : marksInTitles(uid);
   return found.map(({ pid, mark }) => ({
     pid,
-    mark,
     folder: mark.slice(mark.indexOf(':') + 1),
+    chosen: !mark.startsWith('own:'),
     startedAtTicks: processStat(pid)?.startedAtTicks ?? '',
   }));
 }
@@ -59,7 +75,8 @@ function marksInProc(uid: number): Marked[] {
   return namesIn('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     const mark = markOf(name, uid);
-    if (mark === undefined || pidNamespaceOf(name) !== own) return [];
+    const namespace = mark === undefined ? undefined : pidNamespaceOf(name);
+    if (mark === undefined || (namespace !== own && !(namespace === '' && hasOneNumber(name)))) return [];
     const pid = Number(name);
     return processStat(pid)?.ended ? [] : [{ pid, mark }];
   });
@@ -69,12 +86,34 @@ function marksInProc(uid: number): Marked[] {
 function markOf(name: string, uid: number): string | undefined {
   try {
     if (statSync(`/proc/${name}`).uid !== uid) return undefined;
+  } catch {
+    return undefined;
+  }
+  try {
     const environment = readFileSync(`/proc/${name}/environ`, 'utf8').split('\0');
     return environment
       .find((each) => each.startsWith(`${PLACE_VARIABLE}=`))
       ?.slice(PLACE_VARIABLE.length + 1);
   } catch {
-    return undefined;
+    // Of a process in another user namespace only the name is shown.
+    return markInTitle(textOf(`/proc/${name}/cmdline`).split('\0')[0]!);
+  }
+}
+
+function markInTitle(title: string): string | undefined {
+  return title.startsWith(`${TITLE} `) ? title.slice(TITLE.length + 1) : undefined;
+}
+
+/** Whether it has the number that it has here in its own namespace, too; told also where the namespace is not. */
+function hasOneNumber(name: string): boolean {
+  return /^NSpid:\t\d+$/m.test(textOf(`/proc/${name}/status`));
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
   }
 }
 
@@ -102,7 +141,7 @@ export function marksInTitles(uid: number): Marked[] {
   });
   return (stdout ?? '').split('\n').flatMap((line) => {
     const [, pid, owner, title] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
-    if (Number(owner) !== uid || !title?.startsWith(`${TITLE} `)) return [];
-    return [{ pid: Number(pid), mark: title.slice(TITLE.length + 1) }];
+    const mark = markInTitle(title ?? '');
+    return Number(owner) !== uid || mark === undefined ? [] : [{ pid: Number(pid), mark }];
   });
 }

@@ -145,7 +145,7 @@ export class LocalHome implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const record = runningServer(this.place);
-    if (record) await stopLocalServer(record);
+    if (record) await stopLocalServer(this.place, record);
     await rm(this.folder, { recursive: true, force: true });
   }
 }

@@ -121,6 +121,14 @@ describe("a user's own local server", () => {
     expect(lines).toEqual(['holdfast: a is taken', '200', 'running']);
   });
 
+  test('is told from other processes, and stopped, also out of another user namespace', async () => {
+    const lines = await onOwnMachine(`
+      unshare --user --map-root-user holdfast run a -- echo ran
+      unshare --user --map-root-user holdfast server stop
+      holdfast server status || true`);
+    expect(lines).toEqual(['ran', 'stopped', 'not running']);
+  });
+
   test('goes on granting each lock once when its folder is removed under a holder, and when it is killed then', async () => {
     const lines = await onOwnMachine(`
       ${held(

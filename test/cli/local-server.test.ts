@@ -1,9 +1,11 @@
 import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { processStat } from '../../src/base/process-identity.ts';
+import { runningServer } from '../../src/local/server-record.ts';
 import { connect } from '../../src/zookeeper.ts';
 import { until } from '../support/until.ts';
-import { isAlive, LocalHome } from './command-process.ts';
+import { CommandProcess, holdfast, isAlive, LOCAL_USER, LocalHome } from './command-process.ts';
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
@@ -96,6 +98,29 @@ describe('with nothing configured, the local server', () => {
     expect(await home.startCount()).toBe(2);
   });
 
+  test('that is to stay no time without anyone is there for the one that started it, and goes then', async () => {
+    await using home = await LocalHome.make({ HOLDFAST_LOCAL_IDLE: '0' });
+    for (let count = 1; count <= 2; count++) {
+      const ran = await home.command('run', 'a', '--', 'echo', 'ran').ended;
+      expect(ran).toMatchObject({ code: 0, stdout: 'ran\n' });
+      await until('the server is gone', () => runningServer(home.place) === undefined);
+      expect(await home.startCount()).toBe(count);
+    }
+  });
+
+  test('has its idle time checked before anything is done, also where one runs', async () => {
+    await using home = await LocalHome.make();
+    const env = { ...home.env, HOLDFAST_LOCAL_IDLE: 'soon' };
+    const refused = {
+      code: 2,
+      stderr: 'holdfast: HOLDFAST_LOCAL_IDLE: "soon" given; such as 10m is needed\n',
+    };
+    expect(await holdfast(['run', 'a', 'true'], { env }).ended).toMatchObject(refused);
+    expect(await readdir(home.folder)).toEqual([]);
+    expect(await home.command('run', 'a', 'true').ended).toMatchObject({ code: 0 });
+    expect(await holdfast(['run', 'a', 'true'], { env }).ended).toMatchObject(refused);
+  });
+
   test('is replaced in place by a newer version, and never by an older one', async () => {
     await using home = await LocalHome.make();
     await using holder = home.user('hold', 'a');
@@ -143,8 +168,9 @@ describe('with nothing configured, the local server', () => {
     const { code, stderr } = await home.command('run', 'a', '--', 'true').ended;
     expect({ code, stderr }).toEqual({
       code: 204,
-      stderr: `holdfast: local server: ${folder} is not a folder of user ${process.getuid!()}\n`,
+      stderr: `holdfast: local server: ${folder} is not a folder of user ${process.getuid!()}; have it removed, or name another by HOLDFAST_LOCAL_FOLDER\n`,
     });
+    await rm(folder);
   });
 
   test('that cannot start says why, to everyone who asks', async () => {
@@ -180,6 +206,31 @@ describe('holdfast server', () => {
     const { pid } = home.server;
     expect(await home.command('server', 'stop').ended).toMatchObject({ code: 0, stdout: 'stopped\n' });
     expect(isAlive(pid)).toBe(false);
+  });
+
+  test('stop leaves a process alone that the record names and that is no local server', async () => {
+    await using home = await LocalHome.make();
+    await using other = new CommandProcess(LOCAL_USER, ['hold', 'a'], { env: home.env, stdin: 'open' });
+    await other.says('token');
+    const record = home.server;
+    const startedAt = `${processStat(other.pid)!.startedAtTicks} of ${record.bootId}`;
+    await rm(home.place.recordFile);
+    process.kill(record.pid, 'SIGSTOP'); // It would put its record back.
+    await writeFile(home.place.recordFile, JSON.stringify({ ...record, pid: other.pid, startedAt }), {
+      mode: 0o600,
+    });
+    const { code, stderr } = await home.command('server', 'stop').ended;
+    process.kill(record.pid, 'SIGCONT');
+    expect(other.hasEnded).toBe(false);
+    expect({ code, stderr }).toEqual({
+      code: 204,
+      stderr: expect.stringMatching(
+        new RegExp(
+          `^holdfast: local server: process ${other.pid}, .* is no local server of .*: it is left alone`,
+        ),
+      ),
+    });
+    await until('the server has put its record back', () => runningServer(home.place)?.pid === record.pid);
   });
 
   test('in the foreground serves where it is told, and stops on SIGTERM', async () => {

@@ -130,7 +130,7 @@ async function stop(
   { force, json }: { force?: boolean; json?: boolean },
   { console }: CommandContext,
 ): Promise<void> {
-  const { record } = await findLocalServer(console.env);
+  const { place, record } = await findLocalServer(console.env);
   if (record && !isProcessHere(record)) {
     throw new CommandError(`process ${record.pid} of another container serves; stop it there`, EXIT.failed);
   }
@@ -142,7 +142,7 @@ async function stop(
         EXIT.failed,
       );
     }
-    await stopLocalServer(record);
+    await stopLocalServer(place, record);
   }
   console.stdout.write(
     json ? jsonLine({ stopped: record !== undefined }) : record ? 'stopped\n' : 'not running\n',
