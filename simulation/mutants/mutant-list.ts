@@ -1123,6 +1123,14 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/cli/failures.test.ts',
+    mutant('misuse of an option of an option is called a fault of ours', [
+      'cli/failures.ts',
+      '(?:(?:, | and )${SUBJECT})*: `',
+      ': `',
+    ]),
+  ),
+  killed(
     'src/local/other-servers.test.ts',
     mutant('a second local server is started where the files of the first are gone', [
       'local/ensure-local-server.ts',

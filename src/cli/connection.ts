@@ -37,7 +37,7 @@ export function withConnection(command: Command): Command {
       new Option(
         '--session-timeout <duration>',
         'how long the servers keep what is held after the last word from here (default: 15s)',
-      ).argParser(parseDurationOption),
+      ).argParser(parseTimeoutOption),
     );
 }
 
@@ -53,6 +53,16 @@ export function parseDurationOption(text: string): number {
   const durationMs = parseDuration(text);
   if (durationMs === undefined) throw new InvalidArgumentError('such as 30s, 500ms or 1h is needed');
   return durationMs;
+}
+
+/** The longest wait that every part of the client takes: its timers count milliseconds in 31 bits. */
+const TIMEOUT_MS_MAX = 24 * 86_400_000;
+
+/** For the options that bound what the client does. */
+export function parseTimeoutOption(text: string): number {
+  const timeoutMs = parseDurationOption(text);
+  if (timeoutMs > TIMEOUT_MS_MAX) throw new InvalidArgumentError('at most 24d is allowed');
+  return timeoutMs;
 }
 
 /**

@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { InvariantError } from '../base/assert.ts';
@@ -15,6 +18,24 @@ import { visibleText } from './terminal/visible-text.ts';
 const PEOPLE = { json: false, debug: false };
 const PROGRAMS = { json: true, debug: false };
 const answered = (code: number) => new ServerError(code, 'create', '/locks/a');
+
+/** As they stand in the sources, with something in each gap. */
+function misuseMessages(): string[] {
+  const src = fileURLToPath(new URL('..', import.meta.url));
+  const files = ['client', 'locks', 'local'].flatMap((folder) =>
+    readdirSync(join(src, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !file.includes('.test'))
+      .map((file) => join(src, folder, file)),
+  );
+  return [...files, join(src, 'base/option-names.ts')].flatMap((file) => {
+    const thrown = readFileSync(file, 'utf8').matchAll(
+      /new (?:Type|Range)Error\(\s*([`'"])((?:\\.|(?!\1).)*)\1/gs,
+    );
+    return [...thrown].map(([, , text]) => {
+      return text!.replace(/(?<= )\$\{[^}]*\}/g, '"given"').replace(/\$\{[^}]*\}/g, 'given');
+    });
+  });
+}
 
 describe('every failure has an exit code and one line', () => {
   test.each([...errorTable, ...lockErrorTable].filter(({ code }) => code !== 'ZK_<CONDITION>'))(
@@ -53,6 +74,28 @@ describe('every failure has an exit code and one line', () => {
     expect(failureText(error, PEOPLE)).toMatch(
       /^holdfast: internal error: .*; HOLDFAST_DEBUG=1 shows where\n$/,
     );
+  });
+
+  test.each([
+    'tls.ca: certificates in PEM are needed, not a path: no start line',
+    'app, labels: 2148 bytes given, as JSON; at most 2048 are allowed',
+    'batonFolder /locks/batons: it is inside /locks, where every node is a lock',
+    'connect string "a b": server "a b"; host:port is needed',
+    'name "a\\"b/c": it has a /',
+    'steal and signal: only one of them can be meant',
+  ])('misuse of the library is bad usage here: %s', (message) => {
+    for (const error of [new TypeError(message), new RangeError(message)]) {
+      expect(asCommandError(error)).toMatchObject({ exitCode: EXIT.badUsage, message });
+    }
+  });
+
+  test('no misuse that the library throws is taken for a fault of ours', () => {
+    const messages = misuseMessages();
+    expect(messages.length).toBeGreaterThan(60);
+    const unknown = messages.filter((message) => {
+      return asCommandError(new TypeError(message)).exitCode !== EXIT.badUsage;
+    });
+    expect(unknown).toEqual([]);
   });
 
   test('where it was thrown is told on demand, each line harmless', () => {

@@ -146,12 +146,19 @@ function exitCodeOf(error: unknown): ExitCode {
   return isSystemError(error) ? EXIT.failed : EXIT.internal;
 }
 
-/** What `arguments.ts` and its like throw says what was given; a TypeError of the engine does not. */
+/** The subjects of a misuse, each a name with what was given perhaps, and a colon: `root /a: …`, `app, labels: …`. */
+const SUBJECT = String.raw`(?:connect string|[\w.-]+)(?: (?:"(?:[^"\\]|\\.)*"|/\S*))?`;
+const MISUSE = new RegExp(`^${SUBJECT}(?:(?:, | and )${SUBJECT})*: `, 's');
+
+/**
+ * What `arguments.ts` and its like throw begins with what was given; a TypeError of the engine does not. That each message
+ * of the library does is checked by `failures.test.ts`.
+ */
 function isMisuse(error: unknown): boolean {
   return (
     (error instanceof TypeError || error instanceof RangeError) &&
     codeOf(error) === undefined &&
-    /^(connect string|[\w-]+)( ".*")?: /s.test(error.message)
+    MISUSE.test(error.message)
   );
 }
 

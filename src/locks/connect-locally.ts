@@ -1,7 +1,7 @@
 import { Deadline, systemClock } from '../base/clock.ts';
 import { systemRandom } from '../base/random.ts';
 import { socketAddress } from '../base/socket-address.ts';
-import type { ConnectOptions } from '../client/connect-options.ts';
+import { type ConnectOptions, readOptions } from '../client/connect-options.ts';
 import { EnsuredTransport } from '../client/ensured-transport.ts';
 import { TcpTransport } from '../client/tcp-transport.ts';
 import { connect, type ZooKeeper } from '../client/zookeeper.ts';
@@ -14,6 +14,7 @@ const TIMEOUT_MS = 15_000;
 /** Connects to the local server, starting it if need be: now, and whenever it is found to have ended. */
 export async function connectLocally(options: ConnectOptions): Promise<ZooKeeper> {
   const { clock = systemClock, random = systemRandom, timeoutMs = TIMEOUT_MS, signal } = options;
+  readOptions(LOCAL, options); // What cannot be is refused before a server is started for it.
   const deadline = new Deadline(clock, timeoutMs);
   const first = await ensureLocalServer({ clock, timeoutMs, ...(signal && { signal }) });
   const ensure = async () => addressOf(await ensureLocalServer({ clock }));

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { startServer } from '../../src/server.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { runCommand } from '../support/command-run.ts';
 import { onEveryLockBackend } from '../support/lock-backends.ts';
-import { COMMAND, holdfast } from './command-process.ts';
+import { COMMAND, holdfast, LocalHome } from './command-process.ts';
 
 const run = promisify(execFile);
 
@@ -81,6 +81,61 @@ describe('a certificate that is not accepted', () => {
     } finally {
       await server.stop();
     }
+  });
+});
+
+describe('what cannot be', () => {
+  test.each([
+    [
+      ['--wait', '30d'],
+      {},
+      /^holdfast: option '-w, --wait <duration>' argument '30d' is invalid. at most 24d/,
+    ],
+    [
+      ['--session-timeout', '30d'],
+      {},
+      /'--session-timeout <duration>' argument '30d' is invalid. at most 24d/,
+    ],
+    [['--session-timeout', '0'], {}, /sessionTimeoutMs: 0 given/],
+    [[], { HOLDFAST_SESSION_TIMEOUT: '30d' }, /HOLDFAST_SESSION_TIMEOUT: "30d" given; 1ms to 24d is allowed/],
+    [
+      [],
+      { HOLDFAST_TLS_CA: '/etc/passwd' },
+      /HOLDFAST_TLS_CA "\/etc\/passwd": certificates in PEM are needed: [^;]*no start line\n$/,
+    ],
+    [
+      [],
+      { HOLDFAST_TLS_KEY: '/etc/passwd' },
+      /HOLDFAST_TLS_KEY "\/etc\/passwd": key without cert; both are needed\n$/,
+    ],
+  ])('is bad usage that names it, before a server is started: %j %j', async (args, env, line) => {
+    await using home = await LocalHome.make(env);
+    const { code, stdout, stderr } = await home.command('run', ...args, 'a', 'echo', 'ran').ended;
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringMatching(line) });
+    expect(await readdir(home.folder)).toEqual([]);
+  });
+
+  test('is a program whose name is a whole script: nothing is found by that name', async () => {
+    await using home = await LocalHome.make();
+    const script = `${'x'.repeat(2_100)} | cat`;
+    const { code, stderr } = await home.command('run', 'a', '--', script).ended;
+    expect({ code, stderr }).toEqual({
+      code: 127,
+      stderr: expect.stringMatching(/x…: (command not found|.*name too long)\n$/),
+    });
+  });
+});
+
+describe('a wait of a millisecond', () => {
+  test('takes a lock that is free, and says 200 of one that is taken: the connection has its time', async () => {
+    await using home = await LocalHome.make();
+    const run = ['run', '--wait', '1ms', 'a', '--', 'echo', 'ran'];
+    for (let count = 0; count < 2; count++) {
+      expect(await home.command(...run).ended).toMatchObject({ code: 0, stdout: 'ran\n' });
+    }
+    await using holder = home.user('hold', 'a');
+    await holder.says('token');
+    expect(await home.command(...run).ended).toMatchObject({ code: 200, stdout: '' });
   });
 });
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { type ConnectionFlags, parseDurationOption, withConnection } from '../connection.ts';
+import { type ConnectionFlags, parseTimeoutOption, withConnection } from '../connection.ts';
 import type { DefineCommand } from '../define-command.ts';
 import { examine } from '../doctor/examination.ts';
 import { type Finding, type Verdict, worstOf } from '../doctor/finding.ts';
@@ -22,7 +22,7 @@ const TONES: Readonly<Record<Verdict, Tone>> = { ok: 'good', warn: 'warning', fa
 /** Looks for what is, or soon will be, wrong, and says what to do. */
 export const define: DefineCommand = (command, { console, exitWith }) => {
   withJson(withConnection(command))
-    .option('--timeout <duration>', 'how long each server has for an answer', parseDurationOption, 5_000)
+    .option('--timeout <duration>', 'how long each server has for an answer', parseTimeoutOption, 5_000)
     .option(
       '--admin-port <port>',
       "ask ZooKeeper's AdminServer for its configuration, where conf is not allowed",

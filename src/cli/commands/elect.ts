@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { CommandError } from '../command-error.ts';
-import { connectWith, graceOption, parseDurationOption, withConnection } from '../connection.ts';
+import { connectWith, graceOption, parseTimeoutOption, withConnection } from '../connection.ts';
 import type { Console } from '../console.ts';
 import type { CommandContext } from '../define-command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -39,7 +39,7 @@ export function define(command: Command, { console, exitWith }: CommandContext):
     .option('--listen', 'print who leads, now and after each change, and run nothing')
     .option('--rejoin', 'stand again when leadership was lost, instead of exit code 201')
     .option('--try', 'do not wait')
-    .option('-w, --wait <duration>', 'wait no longer than this', parseDurationOption)
+    .option('-w, --wait <duration>', 'wait no longer than this; at most 24d', parseTimeoutOption)
     .addOption(graceOption())
     .option('--pass-auth', 'let the command have $HOLDFAST_AUTH, which is kept from it otherwise')
     .option('-q, --quiet', 'say nothing of waiting')

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { graceOption, parseDurationOption, withConnection } from '../connection.ts';
+import { graceOption, parseDurationOption, parseTimeoutOption, withConnection } from '../connection.ts';
 import type { CommandContext } from '../define-command.ts';
 import { withJson } from '../json.ts';
 import { planRun, type RunFlags } from '../run/run-plan.ts';
@@ -27,8 +27,8 @@ export function define(command: Command, { console, exitWith }: CommandContext):
     .option('--try', 'do not wait')
     .option(
       '-w, --wait <duration>',
-      'wait no longer than this, reaching the servers included',
-      parseDurationOption,
+      'wait no longer than this, reaching the servers included; at most 24d',
+      parseTimeoutOption,
     )
     .option('--shared', 'share it with others who say --shared')
     .option('--exclusive', 'exclude those who say --shared, and each other')

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { checkName } from '../../locks/lock-name.ts';
 import { CommandError } from '../command-error.ts';
 import type { ConnectionFlags } from '../connection.ts';
@@ -21,6 +22,20 @@ export interface RunFlags extends ConnectionFlags {
   readonly passAuth?: boolean;
   readonly quiet?: boolean;
   readonly json?: boolean;
+}
+
+/** A script that was given as one word is no name: what is shown of it must fit beside the other labels. */
+const COMMAND_CHARACTERS_MAX = 64;
+
+/** What others see of the command: its name, and as much of it as fits. */
+export function commandLabel(program: string): string {
+  return shortened(basename(program), COMMAND_CHARACTERS_MAX);
+}
+
+/** With an ellipsis where characters are left out. */
+function shortened(text: string, charactersMax: number): string {
+  const characters = [...text];
+  return characters.length <= charactersMax ? text : `${characters.slice(0, charactersMax - 1).join('')}…`;
 }
 
 /** Which lock of which kind. */

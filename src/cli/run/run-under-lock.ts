@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import { orAbort } from '../../base/abort.ts';
 import { systemClock } from '../../base/clock.ts';
 import { describeDuration, durationText } from '../../base/duration.ts';
@@ -21,18 +20,18 @@ import { type AncestorHold, ancestorsFrom, HELD_VARIABLE } from './held-variable
 import { hold, holdReal, type Running, waitForRelease } from './hold.ts';
 import { QueueReport } from './queue-report.ts';
 import { runEntered } from './run-entered.ts';
-import { namesOf, type RunPlan, type WantedLock } from './run-plan.ts';
+import { commandLabel, namesOf, type RunPlan, type WantedLock } from './run-plan.ts';
 import { exitCodeOfSignal, SignalInbox, SignalledError } from './signal-inbox.ts';
 import { whyTaken } from './taken.ts';
 import { Words } from './words.ts';
 
 const CONNECT_MS = 15_000;
+/** A wait that is shorter bounds the wait for the lock: a connection that is at hand takes a part of this. */
+const CONNECT_MS_MIN = 1_000;
 /** Where it is not to be waited: a server that is there answers within this. A local one may have to be started. */
 const TRY_CONNECT_MS = 3_000;
 /** How long an ancestor's locks are looked for before the wait begins without knowing. */
 const LOOK_MS_MAX = 2_000;
-/** No file's name is longer: a command's that is, such as a script that was quoted by mistake, is shown in part. */
-const FILE_NAME_MAX = 255;
 
 /**
  * Waits for the lock, runs the command under it, lets go, and says how it ended.
@@ -62,13 +61,13 @@ export async function runUnderLock(
     const running: Running = { plan, words, inbox, giveUp: giveUp.signal, env: console.env, ancestors };
     const parent = ancestors.at(-1);
     holdfast = await connectWith(flags, {
-      timeoutMs: isTry && !isLocal(flags, console.env) ? TRY_CONNECT_MS : flags.wait || CONNECT_MS,
+      timeoutMs:
+        isTry && !isLocal(flags, console.env)
+          ? TRY_CONNECT_MS
+          : Math.max(flags.wait || CONNECT_MS, CONNECT_MS_MIN),
       signal: giveUp.signal,
       // Of the command not its arguments, which may hold secrets.
-      labels: {
-        command: basename(plan.command[0]).slice(0, FILE_NAME_MAX),
-        ...(parent && parentLabel(parent)),
-      },
+      labels: { command: commandLabel(plan.command[0]), ...(parent && parentLabel(parent)) },
     });
     const leftMs = () =>
       flags.wait === undefined ? undefined : startedAtMs + flags.wait - systemClock.nowMs();
