@@ -331,9 +331,9 @@ export const mutants: readonly Mutant[] = [
     'for (const request of this.#restoration.requests()) if (request.purpose === undefined) this.#send(request, nowMs);',
   ]),
   mutant('watches are set again as of now, not of when they left off (ZOOKEEPER-4655)', [
-    'server/set-watches.ts',
-    "if (!node) missed.push({ type: 'node-deleted', path });\n      else if (node.mzxid",
-    'if (!node) watches.watchData(path, connection);\n      else if (node.mzxid',
+    'server/watch-requests.ts',
+    "if (!node) missed.push({ type: 'node-deleted', path });\n        else if (node.mzxid",
+    'if (!node) watches.watchData(path, connection);\n        else if (node.mzxid',
   ]),
   mutant('contenders are sorted by their whole names (kazoo 309, 385)', [
     QUEUE,
@@ -850,23 +850,15 @@ export const mutants: readonly Mutant[] = [
     'this.#due(session, nowMs + session.timeoutMs / 2 - this.#tickMs);',
   ]),
   mutant('the server answers before the disk has it (etcd 14370)', [
-    'server/server-core.ts',
-    'const newest = this.#unsettled.newestZxid;',
-    'const newest = this.#journal ? undefined : this.#unsettled.newestZxid;',
+    'server/transaction-log.ts',
+    'const newest = this.newestZxid;',
+    'const newest = this.#journal ? undefined : this.newestZxid;',
   ]),
-  mutant(
-    'the server keeps what an expired session made',
-    [
-      'server/upkeep.ts',
-      '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
-      '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
-    ],
-    [
-      'server/upkeep.ts',
-      'if (!this.#owner.tree.hasEphemerals(sessionId)) this.#ending.delete(sessionId);',
-      'this.#ending.delete(sessionId);',
-    ],
-  ),
+  mutant('the server keeps what an expired session made', [
+    'server/session-ends.ts',
+    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
+    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
+  ]),
   of(
     'hand-off',
     mutant('tasks that share a node pass it on for as long as any of them waits', [
@@ -1263,7 +1255,7 @@ export const mutants: readonly Mutant[] = [
   killed(
     INTAKE_TEST,
     mutant('what a client asked before it left is done behind what it sees once it is back', [
-      'server/handshakes.ts',
+      'server/server-core.ts',
       'if (session.connection) {',
       'if (session.connection && !session.connection.departed) {',
     ]),
@@ -1272,15 +1264,15 @@ export const mutants: readonly Mutant[] = [
     INTAKE_TEST,
     mutant('a dear request is done in one turn', [
       INTAKE,
-      'while (!this.#owner.busy && this.#owner.nowMs() < endMs)',
-      'while (!this.#owner.busy)',
+      'while (!this.#teller.busy && this.#state.clock.nowMs() < endMs)',
+      'while (!this.#teller.busy)',
     ]),
   ),
   killed(
     INTAKE_TEST,
     mutant('a request is handled before the events of a write are told', [
       INTAKE,
-      'const turnIsOver = this.#owner.busy || ',
+      'const turnIsOver = this.#teller.busy || ',
       'const turnIsOver = ',
     ]),
   ),
@@ -1295,7 +1287,7 @@ export const mutants: readonly Mutant[] = [
   killed(
     INTAKE_TEST,
     mutant('an event comes into the middle of an answer', [
-      'server/server-core.ts',
+      'server/client-output.ts',
       'if (connection.eventsLater) {',
       'if (connection.eventsLater && connection.over) {',
     ]),
@@ -1303,7 +1295,7 @@ export const mutants: readonly Mutant[] = [
   killed(
     INTAKE_TEST,
     mutant('a session takes all its nodes with it in one turn', [
-      'server/upkeep.ts',
+      'server/session-ends.ts',
       'const ENDED_AT_ONCE = 256;',
       'const ENDED_AT_ONCE = 1_000_000;',
     ]),
@@ -1311,9 +1303,9 @@ export const mutants: readonly Mutant[] = [
   killed(
     INTAKE_TEST,
     mutant('nobody goes on with the end of a session after a crash', [
-      'server/upkeep.ts',
-      'if (!owner.sessions.get(sessionId)) this.#ending.add(sessionId);',
-      'if (owner.sessions.get(sessionId)?.over) this.#ending.add(sessionId);',
+      'server/session-ends.ts',
+      'if (!state.sessions.get(sessionId)) this.unfinished.add(sessionId);',
+      'if (state.sessions.get(sessionId)?.over) this.unfinished.add(sessionId);',
     ]),
   ),
   killed(

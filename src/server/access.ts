@@ -10,12 +10,14 @@ export interface Identity {
   readonly id: string;
 }
 
+export type RefusalCondition = keyof typeof errorCodes;
+
 /** A request that is refused, with the code that says why. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly serverCode: number;
 
-  constructor(condition: keyof typeof errorCodes) {
+  constructor(condition: RefusalCondition) {
     // Clients are refused all the time, and nobody reads where in here: the stack would cost more than the request.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;

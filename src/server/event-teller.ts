@@ -1,4 +1,7 @@
 import { Fifo } from '../base/fifo.ts';
+import { permissions } from '../protocol/constants.ts';
+import { isAllowed } from './access.ts';
+import type { ClientOutput } from './client-output.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { WatchTable } from './watch-table.ts';
 import type { Happening } from './write-operations.ts';
@@ -9,13 +12,6 @@ const WEIGHT_MAX = 1_024;
 const LONG_ACL_LENGTH = 8;
 const LONG_ACL_WEIGHT = 32;
 const PATH_UNITS_SHIFT = 8;
-
-/** Whom the teller tells through. */
-export interface EventTellerOwner {
-  readonly watches: WatchTable<ServerConnection>;
-  /** Tells one connection of an event, if it may hear of it. */
-  tell(connection: ServerConnection, happening: Happening, zxid: bigint): void;
-}
 
 interface Untold {
   readonly happening: Happening;
@@ -30,11 +26,13 @@ interface Untold {
  * hears of a change before it can see it.
  */
 export class EventTeller {
-  readonly #owner: EventTellerOwner;
+  readonly #watches: WatchTable<ServerConnection>;
+  readonly #output: ClientOutput;
   readonly #untold = new Fifo<Untold>();
 
-  constructor(owner: EventTellerOwner) {
-    this.#owner = owner;
+  constructor(watches: WatchTable<ServerConnection>, output: ClientOutput) {
+    this.#watches = watches;
+    this.#output = output;
   }
 
   get busy(): boolean {
@@ -65,14 +63,15 @@ export class EventTeller {
 
   /** Returns what it weighed. Those for whom there is no room come next. */
   #tellOne(happening: Happening, zxid: bigint, rest: Untold['rest'], room: number): number {
-    const { acl, path } = happening;
+    const { type, acl, path } = happening;
     const pathWeight = path.length >> PATH_UNITS_SHIFT;
     let weight = 1 + pathWeight;
-    const told = rest ?? this.#owner.watches.fire(happening)?.values();
+    const told = rest ?? this.#watches.fire(happening)?.values();
     if (!told) return weight;
     const each = 1 + pathWeight + (acl.length > LONG_ACL_LENGTH ? LONG_ACL_WEIGHT : 0);
     for (let next = told.next(); !next.done; next = told.next()) {
-      this.#owner.tell(next.value, happening, zxid);
+      if (isAllowed(acl, permissions.read, next.value.identities))
+        this.#output.notify(next.value, type, path, zxid);
       weight += each;
       if (weight >= room) {
         this.#untold.prepend([{ happening, zxid, rest: told }]);

@@ -1,112 +1,107 @@
 import { isSameSecret } from '../base/hash.ts';
-import type { Log } from '../base/log.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { Connect, type Connected } from '../protocol/handshake.ts';
 import type { JuteReader } from '../protocol/jute-reader.ts';
 import type { ValueOf } from '../protocol/record.ts';
-import { addressOf, hex, placeOf } from './reported.ts';
+import { addressOf, hex } from './reported.ts';
 import type { ServerConnection } from './server-connection.ts';
-import type { ServerLimits } from './server-limits.ts';
-import type { DropKind, ServerStatistics } from './server-statistics.ts';
-import type { ServerSession, SessionTable } from './session-table.ts';
+import type { ServerState } from './server-state.ts';
+import type { DropKind } from './server-statistics.ts';
+import type { ServerSession } from './session-table.ts';
 
 type Session = ServerSession<ServerConnection>;
 
-export interface HandshakesOwner {
-  readonly limits: Pick<ServerLimits, 'sessionTimeoutMsMin' | 'sessionTimeoutMsMax' | 'sessionsMax'>;
-  readonly sessions: SessionTable<ServerConnection>;
-  readonly statistics: ServerStatistics;
-  readonly zxid: bigint;
-  readonly nowMs: number;
-  readonly readOnly: boolean;
-  drop(connection: ServerConnection, reason: string, kind?: DropKind): void;
-  keepSession(session: Session): void;
-  attach(session: Session, connection: ServerConnection): void;
-  answerHandshake(connection: ServerConnection, answer: ValueOf<typeof Connected>): void;
-}
+/** What a connect request has come to: why its connection is cut off, or its answer. */
+export type Handshake =
+  | { readonly reason: string; readonly kind: DropKind }
+  | {
+      readonly reason?: undefined;
+      readonly answer: ValueOf<typeof Connected>;
+      /** Whose connection it is from now on; undefined if the session was refused. */
+      readonly session: Session | undefined;
+      readonly renewed: boolean;
+    };
 
-/** How a connection becomes that of a session: a new one, or one there is. */
+/** How a connection gets its session: a new one, or one there is. */
 export class Handshakes {
-  readonly #owner: HandshakesOwner;
-  readonly #log: Log;
+  readonly #state: ServerState;
 
-  constructor(owner: HandshakesOwner, log: Log) {
-    this.#owner = owner;
-    this.#log = log;
+  constructor(state: ServerState) {
+    this.#state = state;
   }
 
-  handle(connection: ServerConnection, input: JuteReader): void {
-    const { limits, sessions, statistics, zxid, readOnly } = this.#owner;
+  handle(connection: ServerConnection, input: JuteReader): Handshake {
+    const { limits, sessions, statistics, zxid, readOnly, log } = this.#state;
     let request: ReturnType<typeof Connect.read>;
     try {
       request = Connect.read(input);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      return this.#owner.drop(connection, 'not a connect request');
+      return { reason: 'not a connect request', kind: 'protocol' };
     }
     statistics.counts.connectRequestCount++;
     // A client that has seen more than we know belongs to another server, or to a past we have lost.
-    if (request.lastZxidSeen > zxid) {
-      return this.#owner.drop(connection, 'it has seen a later transaction', 'ahead');
-    }
+    if (request.lastZxidSeen > zxid) return { reason: 'it has seen a later transaction', kind: 'ahead' };
+    const renewed = request.sessionId !== 0n;
+    if (!renewed && sessions.count >= limits.sessionsMax)
+      return { reason: 'there are too many sessions', kind: 'limit' };
+    // As with ZooKeeper's read-only servers: a session that is not kept is for clients that asked for that.
+    if (readOnly && !renewed && !request.readOnly)
+      return { reason: 'a new session cannot be kept while the disk takes nothing', kind: 'disk' };
     const { sessionTimeoutMsMin, sessionTimeoutMsMax } = limits;
     const timeoutMs = Math.min(sessionTimeoutMsMax, Math.max(sessionTimeoutMsMin, request.timeOut));
-    const renewed = request.sessionId !== 0n;
-    if (!renewed && sessions.count >= limits.sessionsMax) {
-      return this.#owner.drop(connection, 'there are too many sessions', 'limit');
-    }
-    // As with ZooKeeper's read-only servers: a session that nobody will know of is for those who asked for that.
-    if (readOnly && !renewed && !request.readOnly) {
-      return this.#owner.drop(
-        connection,
-        'a new session cannot be kept while the disk takes nothing',
-        'disk',
-      );
-    }
     const session = renewed
-      ? this.#renewSession(request.sessionId, request.passwd, timeoutMs)
-      : this.#openSession(timeoutMs);
-    if (session) {
-      this.#owner.attach(session, connection);
-      statistics.counts[renewed ? 'renewedSessionCount' : 'openedSessionCount']++;
-      this.#log('info', renewed ? 'session renewed' : 'session opened', {
-        ...placeOf(connection),
-        timeoutMs,
-      });
-    } else {
-      this.#log('info', 'session refused', {
+      ? this.#renew(request.sessionId, request.passwd, timeoutMs)
+      : this.#open(timeoutMs);
+    if (session) statistics.counts[renewed ? 'renewedSessionCount' : 'openedSessionCount']++;
+    else {
+      log('info', 'session refused', {
         session: hex(request.sessionId),
         address: addressOf(connection),
         reason: sessions.get(request.sessionId) ? 'wrong password' : 'it is over, or never was',
       });
     }
-    this.#owner.answerHandshake(connection, {
+    const answer = {
       protocolVersion: 0,
       timeOut: session ? timeoutMs : 0,
       sessionId: session?.id ?? 0n,
       passwd: session?.password ?? Buffer.alloc(16),
       readOnly: request.readOnly === null ? null : request.readOnly && readOnly,
-    });
+    };
+    return { answer, session, renewed };
   }
 
-  #openSession(timeoutMs: number): Session {
-    const session = this.#owner.sessions.create(timeoutMs, this.#owner.nowMs);
-    if (this.#owner.readOnly) session.unkept = true;
-    else this.#owner.keepSession(session);
+  #open(timeoutMs: number): Session {
+    const session = this.#state.sessions.create(timeoutMs, this.#state.clock.nowMs());
+    if (this.#state.readOnly) session.unkept = true;
+    else this.#keep(session);
     return session;
   }
 
-  #renewSession(id: bigint, password: Uint8Array | null, timeoutMs: number): Session | undefined {
-    const session = this.#owner.sessions.get(id);
-    // The password first: ids are numbers in a row, and whoever guesses one must not be able to cut its owner off.
+  #renew(id: bigint, password: Uint8Array | null, timeoutMs: number): Session | undefined {
+    const { sessions, clock } = this.#state;
+    const session = sessions.get(id);
+    // The password first: ids are numbers in a row, and a client that guesses one must not cut off its owner.
     if (!session || !password || !isSameSecret(session.password, password)) return undefined;
-    // A client that comes back may not have noticed yet that its connection is gone: this one takes its place. What it
-    // asked on that one and has not been begun is not done: it must not happen behind what the client looks at now.
-    if (session.connection) {
-      this.#owner.drop(session.connection, 'its session moved to another connection', 'session-moved');
-    }
     session.timeoutMs = timeoutMs;
-    this.#owner.sessions.touch(session, this.#owner.nowMs);
+    sessions.touch(session, clock.nowMs());
     return session;
+  }
+
+  #keep({ id: sessionId, password, timeoutMs }: Session): void {
+    const { sessions, transactions } = this.#state;
+    const { zxid, timeMs } = transactions.nextMoment();
+    transactions.append({ kind: 'open-session', zxid, timeMs, sessionId, password, timeoutMs }, () =>
+      sessions.remove(sessionId),
+    );
+  }
+
+  /** Keeps the sessions that were opened while nothing could be kept. */
+  keepUnkept(): void {
+    for (const session of this.#state.sessions.all()) {
+      if (!session.unkept) continue;
+      delete session.unkept;
+      this.#keep(session);
+    }
   }
 }

@@ -1,10 +1,7 @@
 import type { ProcessFacts } from '../base/process-facts.ts';
-import type { DataTree } from './data-tree.ts';
 import type { ServerConnection } from './server-connection.ts';
+import type { ServerState } from './server-state.ts';
 import type { ServerStatistics } from './server-statistics.ts';
-import type { SessionTable } from './session-table.ts';
-import type { DiskReport } from './storage/disk-report.ts';
-import type { WatchTable } from './watch-table.ts';
 
 /**
  * The version shown to operators and clients, in ZooKeeper's form.
@@ -16,31 +13,22 @@ import type { WatchTable } from './watch-table.ts';
  */
 export const VERSION_TEXT = '3.9.0-holdfast, built on 2025-01-01 00:00 UTC';
 
-/** What operators may ask about; the server core is one. */
-export interface Reported {
-  readonly tree: DataTree;
-  readonly sessions: SessionTable<ServerConnection>;
-  readonly watches: WatchTable<ServerConnection>;
-  readonly connections: ReadonlySet<ServerConnection>;
-  readonly statistics: ServerStatistics;
-  readonly limits: {
-    readonly tickMs: number;
-    readonly sessionTimeoutMsMin: number;
-    readonly sessionTimeoutMsMax: number;
-    readonly connectionsPerAddressMax: number;
-    readonly handshakeMs: number;
-  };
-  readonly zxid: bigint;
-  /** Why writes are refused, while they are. */
-  readonly writeFault: string | undefined;
-  /** Whether the disk takes nothing, so that nothing may change. */
-  readonly readOnly: boolean;
-  readonly startedAtMs: number;
-  /** Where clients reach it; undefined for what it does not listen on. */
-  readonly listening: { readonly port?: number; readonly securePort?: number };
-  /** Undefined for a server in memory. */
-  readonly disk: DiskReport | undefined;
-}
+/** What operators may ask about. */
+export type Reported = Pick<
+  ServerState,
+  | 'tree'
+  | 'sessions'
+  | 'watches'
+  | 'connections'
+  | 'statistics'
+  | 'limits'
+  | 'zxid'
+  | 'writeFault'
+  | 'readOnly'
+  | 'startedAtMs'
+  | 'listening'
+  | 'disk'
+>;
 
 /** The last operation of a connection, in ZooKeeper's abbreviation. */
 export function operationLabel({ lastOperation }: ServerConnection): string {

@@ -210,6 +210,27 @@ describe('the end of a session', () => {
     expect(client.link.ended).toBe(true);
   });
 
+  test('drops its connection once if the disk fails while nodes are left', () => {
+    const logged: Transaction[] = [];
+    const journal = { append: (transaction: Transaction) => logged.push(transaction) };
+    const core = new ServerCore({ clock: new SlowClock(), journal });
+    const client = new MemoryClient(core);
+    client.send(connectFrame());
+    core.durable(core.zxid);
+    const { id } = client.connection.session!;
+    core.tree.apply(change('/e'), { zxid: core.takeZxid(), timeMs: 0 });
+    for (let index = 0; index < 20_000; index++)
+      core.tree.apply(change(`/e/${index}`, id), { zxid: core.zxid, timeMs: 0 });
+    client.ask(['closeSession']);
+    core.durable(logged.find(({ kind }) => kind === 'close-session')!.zxid);
+    core.tick();
+    core.storeFailed(new Error('no space left on device'));
+    while (core.turnIsLong) core.tick();
+    expect(core.tree.ephemeralCount).toBeGreaterThan(0);
+    expect(client.link.destroyed).toBe(true);
+    expect(core.statistics.counts.dropped.disk).toBe(1);
+  });
+
   test('that a crash interrupted goes on at the next start', () => {
     const tree = new DataTree();
     const moment = { zxid: 1n, timeMs: 0 };

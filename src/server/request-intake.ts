@@ -1,5 +1,6 @@
+import type { EventTeller } from './event-teller.ts';
 import type { Obstacle, ServerConnection } from './server-connection.ts';
-import type { ServerLimits } from './server-limits.ts';
+import type { ServerState } from './server-state.ts';
 import type { SlicedWork } from './sliced-work.ts';
 
 /** How long requests may take of one turn of the event loop when they come in, all clients together… */
@@ -26,17 +27,8 @@ const READ_BYTES = 1024 * 1024;
 const DEPARTED_BYTES_MAX = 16 * 1024 * 1024;
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-type IntakeLimits = Pick<
-  ServerLimits,
-  'outstandingMax' | 'outstandingPerConnectionMax' | 'outputBytesMax' | 'replyBytesMax'
->;
-
 /** Whom the intake serves. */
 export interface IntakeOwner {
-  readonly limits: IntakeLimits;
-  /** Whether something is under way behind which all requests must come. */
-  readonly busy: boolean;
-  nowMs(): number;
   /** Handles one frame: completely, or as far as the work that is returned, which is done before the next frame. */
   handle(connection: ServerConnection, frame: Buffer): SlicedWork | undefined;
   drop(connection: ServerConnection, reason: string): void;
@@ -56,6 +48,9 @@ export interface IntakeOwner {
  * others, one slice each.
  */
 export class RequestIntake {
+  readonly #state: ServerState;
+  /** While it is busy, no request is handled: each comes behind the events of what was done before. */
+  readonly #teller: EventTeller;
   readonly #owner: IntakeOwner;
   /** Those that wait for a turn, each in order: the ones that have used little lately, and the others. */
   readonly #light = new Set<ServerConnection>();
@@ -65,9 +60,8 @@ export class RequestIntake {
   /** Clients that have left, with what they asked before, the one that left first first. */
   readonly #departed = new Set<ServerConnection>();
   #departedBytes = 0;
-  /** Requests of all connections that are handled and wait for the disk. */
-  outstandingCount = 0;
-  #wakeAtMs = NEVER_MS;
+  /** When `newTurn` must be called at the latest. */
+  wakeAtMs = NEVER_MS;
   #turnNumber = 0;
   /** How long this turn of the event loop has been used for requests. */
   #turnMs = 0;
@@ -76,13 +70,10 @@ export class RequestIntake {
   /** How much has been read in it. */
   #turnBytes = 0;
 
-  constructor(owner: IntakeOwner) {
+  constructor(state: ServerState, teller: EventTeller, owner: IntakeOwner) {
+    this.#state = state;
+    this.#teller = teller;
     this.#owner = owner;
-  }
-
-  /** When `newTurn` must be called at the latest. */
-  get wakeAtMs(): number {
-    return this.#wakeAtMs;
   }
 
   /** Whether `newTurn` should be called once all input that is there has been handed out. */
@@ -97,13 +88,13 @@ export class RequestIntake {
    * steps are not in one turn.
    */
   newTurn(usedMs = 0): void {
-    const startedAtMs = this.#owner.nowMs();
+    const startedAtMs = this.#state.clock.nowMs();
     const endMs = startedAtMs + WAITING_MS - Math.max(0, this.#turnMs - INPUT_MS) - usedMs;
     this.#beginTurn(0);
-    if (this.#wakeAtMs <= startedAtMs) this.resume();
+    if (this.wakeAtMs <= startedAtMs) this.resume();
     const servedAny = this.#serve(this.#light, endMs, true);
     this.#serve(this.#heavy, endMs, !servedAny || this.#turnNumber % HEAVY_TURNS === 0);
-    this.#beginTurn(Math.max(0, this.#owner.nowMs() - Math.max(startedAtMs, endMs)));
+    this.#beginTurn(Math.max(0, this.#state.clock.nowMs() - Math.max(startedAtMs, endMs)));
   }
 
   #beginTurn(usedMs: number): void {
@@ -116,8 +107,8 @@ export class RequestIntake {
   #serve(line: Set<ServerConnection>, endMs: number, must: boolean): boolean {
     let servedAny = false;
     for (const connection of [...line]) {
-      const leftMs = endMs - this.#owner.nowMs();
-      if (this.#owner.busy || (leftMs <= 0 && (servedAny || !must))) break;
+      const leftMs = endMs - this.#state.clock.nowMs();
+      if (this.#teller.busy || (leftMs <= 0 && (servedAny || !must))) break;
       this.#work(connection, Math.min(SLICE_MS, Math.max(0, leftMs)));
       servedAny = true;
     }
@@ -135,7 +126,7 @@ export class RequestIntake {
   /** Handles what waits on a connection, as far as that may be done now. */
   work(connection: ServerConnection): void {
     if (connection.stalledBy === 'turn') return; // It has its place in a line.
-    const light = this.#isLight(connection);
+    const light = this.#lately(connection, this.#state.clock.nowMs()) < LIGHT_MS;
     if (!light && this.#turnMs >= BUSY_MS && connection.waiting.length > 0) {
       this.#stall(connection, 'turn', NEVER_MS);
       this.#heavy.add(connection);
@@ -147,7 +138,7 @@ export class RequestIntake {
 
   /** A socket with much to read is read many times in one turn of the event loop: all of that together counts. */
   #work(connection: ServerConnection, sliceMs: number): void {
-    const startedAtMs = this.#owner.nowMs();
+    const startedAtMs = this.#state.clock.nowMs();
     const { turn } = connection;
     if (turn.number !== this.#turnNumber) {
       turn.number = this.#turnNumber;
@@ -156,7 +147,7 @@ export class RequestIntake {
     this.#leaveLines(connection);
     this.#stepCount = 0;
     this.#handle(connection, startedAtMs + sliceMs - turn.usedMs, turn.usedMs > 0);
-    const nowMs = this.#owner.nowMs();
+    const nowMs = this.#state.clock.nowMs();
     const tookMs = nowMs - startedAtMs;
     turn.usedMs += tookMs;
     this.#turnMs += tookMs;
@@ -173,16 +164,12 @@ export class RequestIntake {
     return Math.max(0, load.usedMs - FREE_SHARE * (nowMs - load.atMs));
   }
 
-  #isLight(connection: ServerConnection): boolean {
-    return this.#lately(connection, this.#owner.nowMs()) < LIGHT_MS;
-  }
-
   #handle(connection: ServerConnection, endMs: number, handledBefore: boolean): void {
     let handledAny = handledBefore;
     for (; !connection.over; handledAny = true) {
       if (connection.work === undefined && connection.waiting.length === 0) break;
-      const nowMs = this.#owner.nowMs();
-      const turnIsOver = this.#owner.busy || (handledAny && nowMs >= endMs);
+      const nowMs = this.#state.clock.nowMs();
+      const turnIsOver = this.#teller.busy || (handledAny && nowMs >= endMs);
       if (turnIsOver) return this.#stall(connection, 'turn', NEVER_MS);
       if (connection.work !== undefined) {
         // What is no answer to a request has room for no more than is taken.
@@ -221,7 +208,7 @@ export class RequestIntake {
       this.#stepCount++;
       if (work.next().done) return;
       if (connection.over) return void work.return();
-    } while (!this.#owner.busy && this.#owner.nowMs() < endMs);
+    } while (!this.#teller.busy && this.#state.clock.nowMs() < endMs);
     connection.work = work;
   }
 
@@ -249,12 +236,12 @@ export class RequestIntake {
 
   /** Something has changed for everyone who waits for something else than a turn: goes on, the longest waiting first. */
   resume(): void {
-    this.#wakeAtMs = NEVER_MS;
-    const startedAtMs = this.#owner.nowMs();
+    this.wakeAtMs = NEVER_MS;
+    const startedAtMs = this.#state.clock.nowMs();
     for (const connection of [...this.#stalled]) {
-      const nowMs = this.#owner.nowMs();
+      const nowMs = this.#state.clock.nowMs();
       if (nowMs - startedAtMs >= WAITING_MS || this.#turnMs >= INPUT_MS + WAITING_MS) {
-        this.#wakeAtMs = nowMs;
+        this.wakeAtMs = nowMs;
         return;
       }
       this.#work(connection, SLICE_MS);
@@ -285,14 +272,14 @@ export class RequestIntake {
 
   /** As ZooKeeper: when there is too much in all, those who have nothing under way are still heard. */
   #mustWaitForDisk({ outstandingCount }: ServerConnection): boolean {
-    const { outstandingMax, outstandingPerConnectionMax } = this.#owner.limits;
+    const { outstandingMax, outstandingPerConnectionMax } = this.#state.limits;
     if (outstandingCount >= outstandingPerConnectionMax) return true;
-    return outstandingCount > 0 && this.outstandingCount >= outstandingMax;
+    return outstandingCount > 0 && this.#state.statistics.outstandingCount >= outstandingMax;
   }
 
   /** One answer must always fit: only what nobody asked for at this moment, events, can cost the connection. */
   #mustWaitForReader(connection: ServerConnection): boolean {
-    const { outputBytesMax, replyBytesMax } = this.#owner.limits;
+    const { outputBytesMax, replyBytesMax } = this.#state.limits;
     if (connection.outputBytes + replyBytesMax <= outputBytesMax) return false;
     connection.flush();
     return connection.outputBytes + replyBytesMax > outputBytesMax;
@@ -304,6 +291,6 @@ export class RequestIntake {
     connection.stalledBy = obstacle;
     if (obstacle !== 'turn') this.#stalled.add(connection);
     connection.pause();
-    this.#wakeAtMs = Math.min(this.#wakeAtMs, untilMs);
+    this.wakeAtMs = Math.min(this.wakeAtMs, untilMs);
   }
 }

@@ -59,7 +59,8 @@ export class ServerConnection {
   receivedCount = 0;
   sentCount = 0;
   lastOperation = 'NA';
-  #lastXid = 0;
+  /** Of the last request a user made: the xids of pings and the like are negative, and not remembered. */
+  lastXid = 0;
   lastZxid = 0n;
   lastResponseAtMs = 0;
   readonly latencies = new Latencies();
@@ -100,7 +101,8 @@ export class ServerConnection {
   /** Events behind the answer that is being made; undefined if none is. */
   eventsLater: (() => void)[] | undefined;
   #held: Held[] = [];
-  #heldCount = 0;
+  /** Frames that wait for the disk. */
+  heldCount = 0;
   #ending = false;
 
   constructor(peer: Peer, link: ServerLink, nowMs: number, frameBytesMax: number = REQUEST_BYTES_MAX) {
@@ -109,18 +111,6 @@ export class ServerConnection {
     this.openedAtMs = nowMs;
     this.frames = new FrameDecoder(frameBytesMax);
     this.identities = [{ scheme: 'ip', id: peer.address }, ...peer.identities];
-  }
-
-  /** Of the last request a user made: the xids of pings and the like are negative, and not remembered. */
-  get lastXid(): number {
-    return this.#lastXid;
-  }
-  set lastXid(xid: number) {
-    if (xid >= 0) this.#lastXid = xid;
-  }
-
-  get heldCount(): number {
-    return this.#heldCount;
   }
 
   /** Everything that was sent and that the peer's machine has not taken, for whatever reason. */
@@ -186,7 +176,7 @@ export class ServerConnection {
       if (this.#out.byteLength >= GATHERED_BYTES) this.flush();
       return;
     }
-    this.#heldCount++;
+    this.heldCount++;
     if (answers) this.outstandingCount++;
     if (last && (heldUntil === undefined || heldUntil <= last.zxid)) {
       last.endsAt = endsAt;
@@ -202,7 +192,7 @@ export class ServerConnection {
       if (held.zxid > zxid) break;
       count++;
       this.#freeUntil = held.endsAt;
-      this.#heldCount -= held.frameCount;
+      this.heldCount -= held.frameCount;
       this.outstandingCount -= held.answerCount;
     }
     if (count === this.#held.length) this.#held = [];
@@ -272,7 +262,7 @@ export class ServerConnection {
     this.#frameOpen = false;
     this.eventsLater = undefined;
     this.#held = [];
-    this.#heldCount = 0;
+    this.heldCount = 0;
     this.outstandingCount = 0;
     this.#ending = false;
     this.#out.clear();
@@ -284,7 +274,7 @@ export class ServerConnection {
     this.receivedCount = 0;
     this.sentCount = 0;
     this.lastOperation = 'NA';
-    this.#lastXid = -1;
+    this.lastXid = -1;
     this.lastZxid = -1n;
     this.lastResponseAtMs = 0;
     this.latencies.reset();

@@ -1,3 +1,4 @@
+import { givenOf } from '../base/option-names.ts';
 import { REQUEST_BYTES_MAX } from '../protocol/constants.ts';
 
 /**
@@ -137,9 +138,7 @@ export function limitsFrom(given: Partial<ServerLimits> = {}): ServerLimits {
     const rule = ruleOf(name);
     if (!rule.allows(value)) throw new RangeError(`limit ${name} is ${value}; it is ${rule.words}`);
   }
-  const chosen = Object.fromEntries(
-    Object.entries(given).filter(([, value]) => value !== undefined),
-  ) as Partial<ServerLimits>;
+  const chosen = givenOf(given);
   const frameBytesMax = chosen.frameBytesMax ?? defaultLimits.frameBytesMax;
   const nodeBytesMax = chosen.nodeBytesMax ?? frameBytesMax;
   const replyBytesMax =

@@ -9,3 +9,6 @@ export type SlicedResult<T> = Generator<undefined, T, undefined>;
 
 /** How many small things make a step. */
 export const ITEMS_PER_STEP = 128;
+
+/** How many operations of a multi or multiRead make one. */
+export const OPS_AT_ONCE = 16;

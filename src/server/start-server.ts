@@ -171,32 +171,16 @@ async function openCore(
         });
   if (storage) closers.push(() => storage.close());
   const core = new ServerCore({
+    ...options,
     clock,
     random,
     log,
     ...(storage && { recovered: storage.recovered, journal: storage.store, disk: storage.report }),
     limits,
-    ...(options.ttlNodes !== undefined && { ttlNodes: options.ttlNodes }),
-    ...(options.superDigest !== undefined && { superDigest: options.superDigest }),
-    ...(options.fourLetterWords !== undefined && { fourLetterWords: options.fourLetterWords }),
   });
   const ticker = new Ticker(core, clock);
-  storage?.store.serve({
-    durable: (zxid) => {
-      core.durable(zxid);
-      ticker.arm(); // Requests that waited for the disk may have to wait for something else now.
-    },
-    storeFailed: (error) => {
-      core.storeFailed(error);
-      ticker.arm(); // Sessions whose end was taken back are due again.
-    },
-    storeMended: () => {
-      core.storeMended();
-      ticker.arm(); // The end of sessions may have waited for this.
-    },
-    takeZxid: () => core.takeZxid(),
-    state: () => core.state(),
-  });
+  core.onStoreStep = () => ticker.arm();
+  storage?.store.serve(core);
   return { core, ticker, storage };
 }
 

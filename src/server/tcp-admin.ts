@@ -112,7 +112,7 @@ export class TcpAdmin {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
-    const { nowMs } = this.#core;
+    const nowMs = this.#clock.nowMs();
     // A peer that takes an answer drop by drop, or never ends its request, holds nothing for longer than this.
     const cancel = this.#clock.at(nowMs + this.#limits.answerMs, () => request.socket.destroy());
     const { socket } = request;
@@ -164,7 +164,7 @@ export class TcpAdmin {
         { method, target: url, hostHeader: headers.host },
         core,
         { host: this.#host, fourLetterWords: core.fourLetterWords },
-        { nowMs: core.nowMs, wallMs: this.#clock.wallMs(), processFacts },
+        { nowMs: this.#clock.nowMs(), wallMs: this.#clock.wallMs(), processFacts },
       );
     } catch (error) {
       // A question that cannot be answered must not end the server.

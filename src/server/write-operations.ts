@@ -27,13 +27,7 @@ export interface Asker {
   readonly identities: readonly Identity[];
 }
 
-export interface WriteLimits
-  extends Pick<
-    ServerLimits,
-    'nodesMax' | 'nodeBytesMax' | 'aclBytesMax' | 'multiAclBytesMax' | 'dataBytesMax'
-  > {
-  readonly ttlNodes: boolean;
-}
+type WriteLimits = ServerLimits & { readonly ttlNodes: boolean };
 
 /** A node event with the access list that decides who may hear of it. */
 export interface Happening extends NodeChange {
@@ -46,6 +40,14 @@ export interface Written<R> {
   readonly changes: readonly TreeChange[];
   readonly happenings: readonly Happening[];
   readonly undo: Undo;
+}
+
+/** A write that has changed memory, and is to be committed: logged, and its events sent. */
+export interface Change {
+  readonly written: Written<unknown>;
+  readonly moment: Moment;
+  /** The session that ends with it. */
+  readonly endedSession?: bigint;
 }
 
 interface PreparedAcl {
@@ -207,6 +209,7 @@ export class WriteOperations {
 
   /** All or none. A refusal is not thrown but told, operation by operation, as clients expect it of a multi. */
   multi(ops: readonly MultiOp[], asker: Asker, moment: Moment): Written<MultiResult[]> {
+    if (ops.length > this.#limits.multiOpsMax) throw new Refusal('bad-arguments');
     const done: Written<MultiResult>[] = [];
     let aclBytes = 0;
     const undo = () => {
