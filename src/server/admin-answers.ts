@@ -1,7 +1,7 @@
-import { type AdminAsking, type AdminCommand, adminCommands } from './admin-commands.ts';
+import { type AdminCommand, adminCommands } from './admin-commands.ts';
 import { type JsonObject, jsonParts, jsonText } from './json-text.ts';
 import { PROMETHEUS_TYPE, prometheusText } from './prometheus-text.ts';
-import type { Reported } from './reported.ts';
+import type { Asking, Reported } from './reported.ts';
 import { metricsOf } from './server-metrics.ts';
 
 /** What a request over HTTP says, as far as it matters here. */
@@ -35,7 +35,7 @@ export function answerAdmin(
   request: AdminRequest,
   server: Reported,
   rules: AdminRules,
-  asking: AdminAsking,
+  asking: Asking,
 ): AdminAnswer {
   if (!isOwnName(request.hostHeader, rules.host)) return refusal(403, 'this is not the host you asked for');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -67,7 +67,7 @@ function listing(rules: AdminRules): AdminAnswer {
   return { status: 200, type: 'text/html; charset=utf-8', body: links.join('') };
 }
 
-function command(name: string, server: Reported, rules: AdminRules, asking: AdminAsking): AdminAnswer {
+function command(name: string, server: Reported, rules: AdminRules, asking: Asking): AdminAnswer {
   const found = adminCommands.find((each) => each.name === name || each.otherNames.includes(name));
   // As ZooKeeper does: that there is no such command is an answer, not a failure.
   if (!found) return json(200, { command: name, error: `Unknown command: ${name}` });

@@ -1,9 +1,12 @@
-import type { ProcessFacts } from '../base/process-facts.ts';
 import type { FourLetterWord } from './four-letter-words.ts';
 import { type Json, JsonEntries, JsonItems, type JsonObject } from './json-text.ts';
 import {
+  type Asking,
+  addressOf,
   averageLatencyMs,
   environmentOf,
+  interestOf,
+  mapped,
   operationLabel,
   outstandingCount,
   type Reported,
@@ -11,13 +14,6 @@ import {
 } from './reported.ts';
 import type { ServerConnection } from './server-connection.ts';
 import { monitorValues } from './server-metrics.ts';
-
-/** The times of one asking, and the facts of the process. */
-export interface AdminAsking {
-  readonly nowMs: number;
-  readonly wallMs: number;
-  processFacts(): ProcessFacts;
-}
 
 /** One command of ZooKeeper's AdminServer, with its field names. */
 export interface AdminCommand {
@@ -27,7 +23,7 @@ export interface AdminCommand {
   readonly word: FourLetterWord;
   /** It shows something of each connection, session or watch. */
   readonly long?: true;
-  report(server: Reported, asking: AdminAsking): JsonObject;
+  report(server: Reported, asking: Asking): JsonObject;
 }
 
 /**
@@ -165,7 +161,7 @@ export const adminCommands: readonly AdminCommand[] = [
   },
 ];
 
-function serverStats(server: Reported, { nowMs }: AdminAsking): JsonObject {
+function serverStats(server: Reported, { nowMs }: Asking): JsonObject {
   const { statistics, connections, tree, disk } = server;
   const { latencies } = statistics;
   const folderBytes = disk?.bytes() ?? 0;
@@ -201,21 +197,18 @@ function connectionLists(
   return { connections: secure ? [] : shown, secure_connections: secure ? shown : [] };
 }
 
-const READS = 1;
-const READS_AND_WRITES = 5;
-
 function connectionBrief(connection: ServerConnection): JsonObject {
-  const { peer, link, heldCount, receivedCount, sentCount } = connection;
+  const { heldCount, receivedCount, sentCount } = connection;
   return {
-    remote_socket_address: `${peer.address}:${peer.port}`,
-    interest_ops: link.bufferedBytes > 0 ? READS_AND_WRITES : READS,
+    remote_socket_address: addressOf(connection),
+    interest_ops: interestOf(connection),
     outstanding_requests: heldCount,
     packets_received: receivedCount,
     packets_sent: sentCount,
   };
 }
 
-function connectionDetail(connection: ServerConnection, { nowMs, wallMs }: AdminAsking): JsonObject {
+function connectionDetail(connection: ServerConnection, { nowMs, wallMs }: Asking): JsonObject {
   const { session, latencies } = connection;
   const detail: Record<string, Json> = { ...connectionBrief(connection) };
   if (!session) return detail;
@@ -233,10 +226,6 @@ function connectionDetail(connection: ServerConnection, { nowMs, wallMs }: Admin
     avg_latency: Math.floor(latencies.averageMs),
     max_latency: latencies.maxMs,
   };
-}
-
-function* mapped<T, R>(values: Iterable<T>, map: (value: T) => R): Generator<R> {
-  for (const value of values) yield map(value);
 }
 
 function sessionIdOf({ session }: ServerConnection): bigint {

@@ -1,7 +1,10 @@
-import type { ProcessFacts } from '../base/process-facts.ts';
 import {
+  type Asking,
+  addressOf,
   environmentOf,
   hex,
+  interestOf,
+  mapped,
   operationLabel,
   outstandingCount,
   type Reported,
@@ -10,16 +13,11 @@ import {
 import type { ServerConnection } from './server-connection.ts';
 import { monitorValues } from './server-metrics.ts';
 
-/** One asking: who asks, and when. */
-export interface Asking {
-  readonly asker: ServerConnection;
-  readonly nowMs: number;
-  readonly wallMs: number;
-  processFacts(): ProcessFacts;
-}
+/** One asking, and the connection that it comes from. */
+type WordAsking = Asking & { readonly asker: ServerConnection };
 
 /** In parts if it shows something of each connection, session or watch. */
-type Report = (server: Reported, asking: Asking) => string | Iterable<string>;
+type Report = (server: Reported, asking: WordAsking) => string | Iterable<string>;
 
 /** The words that are answered, and with what. `gtmk`, `stmk` and `hash` tell of things there are none of here. */
 const reports = {
@@ -93,7 +91,7 @@ export function answerFourLetterWord(
   word: FourLetterWord,
   allowed: readonly string[] | '*',
   server: Reported,
-  asking: Asking,
+  asking: WordAsking,
 ): string | Iterable<string> {
   if (allowed !== '*' && !allowed.includes(word)) {
     return `${word} is not executed because it is not in the whitelist.\n`;
@@ -142,18 +140,15 @@ function configuration({ listening, limits, disk }: Reported): string {
 
 // Connections
 
-const READS = 1;
-const READS_AND_WRITES = 5;
-
 /** Without the closing bracket, before which `cons` has more to say. */
-function connectionText(connection: ServerConnection, { asker }: Asking): string {
+function connectionText(connection: ServerConnection, { asker }: WordAsking): string {
   // ZooKeeper shows what it waits for on the socket: nothing more of the one that asks, since that is about to end.
-  const waitsFor = connection === asker ? 0 : connection.link.bufferedBytes > 0 ? READS_AND_WRITES : READS;
+  const waitsFor = connection === asker ? 0 : interestOf(connection);
   const { heldCount, receivedCount, sentCount } = connection;
-  return ` ${socketName(connection)}[${waitsFor}](queued=${heldCount},recved=${receivedCount},sent=${sentCount}`;
+  return ` /${addressOf(connection)}[${waitsFor}](queued=${heldCount},recved=${receivedCount},sent=${sentCount}`;
 }
 
-function connectionDetail(connection: ServerConnection, asking: Asking): string {
+function connectionDetail(connection: ServerConnection, asking: WordAsking): string {
   const { session, latencies, lastXid, lastZxid } = connection;
   const brief = connectionText(connection, asking);
   if (!session) return brief;
@@ -200,7 +195,7 @@ function* connectionDump({ connections, limits }: Reported, asking: Asking): Gen
     else due.set(atMs, [connection]);
   }
   const lineOf = (connection: ServerConnection) =>
-    `ip: ${socketName(connection)} sessionId: ${hex(connection.session?.id ?? 0n)}`;
+    `ip: /${addressOf(connection)} sessionId: ${hex(connection.session?.id ?? 0n)}`;
   yield 'Connections dump:\nConnections Sets ';
   yield* dueSets(
     [...due].map(([atMs, each]): DueSet => [atMs, each.length, mapped(each, lineOf)]),
@@ -259,18 +254,10 @@ function* listing(groups: Iterable<readonly [head: string, entries: Iterable<str
   }
 }
 
-function* mapped<T, R>(values: Iterable<T>, map: (value: T) => R): Generator<R> {
-  for (const value of values) yield map(value);
-}
-
 function lines(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
     .map(([key, value]) => `${key}=${value}\n`)
     .join('');
-}
-
-function socketName({ peer }: ServerConnection): string {
-  return `/${peer.address}:${peer.port}`;
 }
 
 /** As Java prints a double that was rounded to four places. */

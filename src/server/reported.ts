@@ -30,6 +30,13 @@ export type Reported = Pick<
   | 'disk'
 >;
 
+/** One asking of an operator: when, and the facts of the process. */
+export interface Asking {
+  readonly nowMs: number;
+  readonly wallMs: number;
+  processFacts(): ProcessFacts;
+}
+
 /** The last operation of a connection, in ZooKeeper's abbreviation. */
 export function operationLabel({ lastOperation }: ServerConnection): string {
   return OPERATION_NAMES[lastOperation] ?? 'NA';
@@ -112,4 +119,13 @@ export function placeOf(connection: ServerConnection): { session?: string; addre
 
 export function addressOf({ peer }: ServerConnection): string {
   return `${peer.address}:${peer.port}`;
+}
+
+/** What a connection waits for on its socket, as Java numbers it: to read, or to write as well. */
+export function interestOf({ link }: ServerConnection): number {
+  return link.bufferedBytes > 0 ? 5 : 1;
+}
+
+export function* mapped<T, R>(values: Iterable<T>, map: (value: T) => R): Generator<R> {
+  for (const value of values) yield map(value);
 }
