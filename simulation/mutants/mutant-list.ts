@@ -854,11 +854,16 @@ export const mutants: readonly Mutant[] = [
     'const newest = this.newestZxid;',
     'const newest = this.#journal ? undefined : this.newestZxid;',
   ]),
-  mutant('the server keeps what an expired session made', [
-    'server/session-ends.ts',
-    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
-    '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
-  ]),
+  mutant(
+    'the server keeps what an expired session made',
+    [
+      'server/session-ends.ts',
+      '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n',
+      '.firstEphemeralsOf(sessionId, ENDED_AT_ONCE)\n      .slice(1)\n',
+    ],
+    // What is left must not be removed later either, or the upkeep would go on with it for ever.
+    ['server/session-ends.ts', 'if (tree.hasEphemerals(id)) this.unfinished.add(id);', ''],
+  ),
   of(
     'hand-off',
     mutant('tasks that share a node pass it on for as long as any of them waits', [
