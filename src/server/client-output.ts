@@ -102,7 +102,7 @@ export class ClientOutput {
     return true;
   }
 
-  /** Writes a long text, which is no frame, as fast as the peer takes it, and ends the connection. False if it ended before. */
+  /** Writes a long text that is no frame, as fast as the peer takes it, and ends. False if the peer was gone before. */
   *endWith(connection: ServerConnection, parts: Iterable<string>): SlicedResult<boolean> {
     let text = '';
     for (const part of parts) {
@@ -140,7 +140,7 @@ export class ClientOutput {
       const before = connection.outstandingCount;
       connection.release(zxid);
       this.#state.statistics.outstandingCount += connection.outstandingCount - before;
-      // With what the requests that can go on now are answered, in one write. A connection that is over gets no answers.
+      // In one write with the answers to the requests that can go on now. A connection that is over gets none.
       if (connection.over) connection.flush();
       else this.#dirty.add(connection);
       if (connection.heldCount === 0) this.#holding.delete(connection);

@@ -38,9 +38,9 @@ const TELLING_MS = 1.5;
 
 /**
  * The server, without sockets or timers: links are handed to it, chunks of bytes are given to it, and it is called
- * when time has passed. One frame of a client is handled completely before its next one, what a request does happens in one
- * step, and nothing else is done until its events are sent, which gives every ordering guarantee of ZooKeeper: a
- * session's requests in order, writes one at a time, events before the reply to what caused them.
+ * when time has passed. One frame of a client is handled completely before its next one, what a request does happens
+ * in one step, and nothing else is done until its events are sent, which gives every ordering guarantee of ZooKeeper:
+ * a session's requests in order, writes one at a time, events before the reply to what caused them.
  *
  *   receive ─→ intake ─→ handle ─→ handlers ─→ commit ─→ log    ─→ durable ─→ output
  *                          └─────→ handshakes     └────→ events ─→ output
@@ -226,8 +226,8 @@ export class ServerCore extends ServerState implements IntakeOwner, StoreOwner {
     if (handshake.reason !== undefined) return this.drop(connection, handshake.reason, handshake.kind);
     const { session, answer, renewed } = handshake;
     if (session) {
-      // A client that comes back may not have noticed yet that its connection is gone: this one takes its place. What it
-      // asked on that one and has not been begun is not done: it must not happen behind what the client looks at now.
+      // A client that reconnects may not know yet that its connection is gone: this one takes its place. Requests on
+      // that one that have not been begun are not done: they must not happen behind what the client reads now.
       if (session.connection) {
         this.drop(session.connection, 'its session moved to another connection', 'session-moved');
       }
@@ -281,7 +281,7 @@ export class ServerCore extends ServerState implements IntakeOwner, StoreOwner {
     }
   }
 
-  /** Answers a request, and ends the connection if the answer says so. What is returned must be done first, if it is. */
+  /** Answers a request, and ends the connection if the answer says so. Work that is returned must be done first. */
   #answer(connection: ServerConnection, xid: number, answer: Answer): SlicedWork | undefined {
     if (!connection.over && !connection.departed) {
       if (this.#teller.busy) {
@@ -341,8 +341,8 @@ export class ServerCore extends ServerState implements IntakeOwner, StoreOwner {
   }
 
   /**
-   * The disk takes no more. What it did not take never happened: it is taken back, and each client that waits for an answer
-   * that shows it is cut off, since the outcome is not known now. Reads go on; writes are refused.
+   * The disk takes no more. What it did not take never happened: it is taken back, and each client that waits for an
+   * answer that shows it is cut off, since the outcome is not known now. Reads go on; writes are refused.
    */
   storeFailed(error: Error): void {
     this.#teller.forget((zxid) => this.transactions.isUnsettled(zxid));

@@ -86,7 +86,7 @@ export class Upkeep {
     const due = sessions.due(nowMs, SESSIONS_PER_STEP);
     for (const session of due) {
       if (this.#teller.busy) return false;
-      // It is not silent: the server does not read, until the disk has taken what it asked before, or others had their turn.
+      // Not silent: the server does not read until the disk has taken earlier requests, or others had their turn.
       const stalledBy = session.connection?.stalledBy;
       if (stalledBy === 'disk' || stalledBy === 'turn') sessions.touch(session, nowMs);
       // It has ended for its client, but what it holds can only be given up in a transaction.

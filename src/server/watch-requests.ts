@@ -50,9 +50,9 @@ export class WatchRequests {
   }
 
   /**
-   * Sets a client's watches again on a new connection, and returns what it has missed: a watch whose node changed
-   * since `relativeZxid` fires instead of being set. Persistent ones do not say what they missed. Each path is looked at
-   * by itself, so that others may have their turn in between.
+   * Sets a client's watches again on a new connection, and returns the events that it missed: a watch whose node
+   * changed since `relativeZxid` fires instead of being set. Persistent ones do not say what they missed. Each path is
+   * looked at by itself, so that others may have their turn in between.
    */
   *restore(connection: ServerConnection, lists: Lists): SlicedResult<NodeChange[]> {
     const { tree, watches } = this.#state;

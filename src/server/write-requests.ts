@@ -23,7 +23,7 @@ export class WriteRequests {
     this.#ends = ends;
   }
 
-  /** `read` gives the record, if that has been read in steps. @throws Refusal or ProtocolError; then nothing has changed. */
+  /** `read` gives the record if it was read in steps. @throws Refusal or ProtocolError; then nothing has changed. */
   handle(
     connection: ServerConnection,
     operation: Operation,
@@ -47,7 +47,7 @@ export class WriteRequests {
     return answerOf(moment.zxid, 0, operation.reply, written.result, undefined, { written, moment });
   }
 
-  /** As `handle`: reads and prepares in steps; what is done is done in the last one. Undefined if the session has ended. */
+  /** As `handle`: reads and prepares in steps, and writes in the last. Undefined if the session has ended. */
   *inSteps(connection: ServerConnection, operation: Operation, input: JuteReader): AnswerSteps {
     yield;
     let record: unknown;
