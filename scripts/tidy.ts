@@ -53,6 +53,15 @@ for (const file of files.filter((each) => /^(src|simulation)\/.*(?<!\.test)\.ts$
   if (found) fault(file, `${found[0]}: spread givenOf(…) behind defaults`);
 }
 
+// Node looks through all listeners of a signal for each that is added or removed, and warns of a leak from eleven on.
+for (const file of files.filter((each) => /^src\/(?!cli\/|testing\/|base\/abort\.ts$).*(?<!\.test)\.ts$/.test(each))) {
+  if (/addEventListener\(\s*'abort'/.test(readFileSync(file, 'utf8')))
+    fault(
+      file,
+      'listen to a signal by onceAborted or ifAborted of src/base/abort.ts: waits share one listener',
+    );
+}
+
 // A path that a document names is there.
 const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
   encoding: 'utf8',

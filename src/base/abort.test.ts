@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { orAbort, sleep } from './abort.ts';
+import { onceAborted, orAbort, sleep } from './abort.ts';
 import type { Clock } from './clock.ts';
 import { deferred } from './deferred.ts';
 
@@ -69,6 +69,34 @@ describe('a promise or an abort', () => {
     const { signal } = new AbortController();
     for (let count = 0; count < 1_000; count++) await orAbort(Promise.resolve(), signal);
     expect(listenerCount(signal)).toBe(0);
+  });
+});
+
+describe('calls when a signal fires', () => {
+  test('share one listener, however many there are', () => {
+    const controller = new AbortController();
+    const called: number[] = [];
+    const stops = Array.from({ length: 1_000 }, (_, index) =>
+      onceAborted(controller.signal, () => called.push(index)),
+    );
+    expect(listenerCount(controller.signal)).toBe(1);
+    for (const stop of stops.splice(2)) stop();
+    controller.abort();
+    expect(called).toEqual([0, 1]);
+    for (const stop of stops) stop();
+    expect(listenerCount(controller.signal)).toBe(0);
+  });
+
+  test('are not made once another of them has taken them back', () => {
+    const controller = new AbortController();
+    const called: string[] = [];
+    onceAborted(controller.signal, () => {
+      called.push('first');
+      stopSecond();
+    });
+    const stopSecond = onceAborted(controller.signal, () => called.push('second'));
+    controller.abort();
+    expect(called).toEqual(['first']);
   });
 });
 

@@ -56,7 +56,8 @@ export function onceAborted(signal: AbortSignal, run: () => void): () => void {
   if (!waiters) {
     const calls = new Set<() => void>();
     const listener = () => {
-      for (const call of [...calls]) call();
+      // Each is taken out first: one that another call takes back is not called any more.
+      for (const call of [...calls]) if (calls.delete(call)) call();
     };
     waiters = { calls, listener };
     waitersOf.set(signal, waiters);
@@ -71,18 +72,22 @@ export function onceAborted(signal: AbortSignal, run: () => void): () => void {
   };
 }
 
+/** The same where there may be no signal. */
+export function ifAborted(signal: AbortSignal | undefined, run: () => void): () => void {
+  return signal ? onceAborted(signal, run) : () => {};
+}
+
 /** Waits on the given clock; rejects with the signal's own reason if it fires first. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      cancel();
-      reject(signal!.reason);
-    };
     const cancel = clock.at(clock.nowMs() + delayMs, () => {
-      signal?.removeEventListener('abort', onAbort);
+      stopListening();
       resolve();
     });
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const stopListening = ifAborted(signal, () => {
+      cancel();
+      reject(signal!.reason);
+    });
   });
 }

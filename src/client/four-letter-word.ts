@@ -1,3 +1,4 @@
+import { onceAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ServerAddress } from '../session/session-io.ts';
 import type { Transport } from './transport.ts';
@@ -29,7 +30,7 @@ export function askFourLetterWord(
     let answer = '';
     const settle = (result: string | undefined) => {
       cancel();
-      signal.removeEventListener('abort', giveUp);
+      stopListening();
       link.destroy();
       resolve(result);
     };
@@ -44,6 +45,6 @@ export function askFourLetterWord(
       closed: giveUp,
     });
     const cancel = clock.at(clock.nowMs() + timeoutMs, giveUp);
-    signal.addEventListener('abort', giveUp, { once: true });
+    const stopListening = onceAborted(signal, giveUp);
   });
 }

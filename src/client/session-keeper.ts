@@ -1,3 +1,4 @@
+import { ifAborted } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import { ClosedError, type UnreachableError } from '../protocol/errors.ts';
@@ -91,15 +92,14 @@ export class SessionKeeper {
     signal?.throwIfAborted();
     const waiter = deferred<Session>();
     this.#connectedWaiters.add(waiter);
-    const onAbort = () => waiter.reject(signal!.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const stopListening = ifAborted(signal, () => waiter.reject(signal!.reason));
     const { clock } = this.#config;
     const cancel = clock.at(clock.nowMs() + timeoutMs, () => waiter.reject(this.unreachable(timeoutMs)));
     try {
       return await waiter.promise;
     } finally {
       cancel();
-      signal?.removeEventListener('abort', onAbort);
+      stopListening();
       this.#connectedWaiters.delete(waiter);
     }
   }

@@ -1,4 +1,4 @@
-import { orAbort } from '../base/abort.ts';
+import { ifAborted, orAbort } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
 import type { AddWatchMode } from '../protocol/constants.ts';
@@ -104,17 +104,16 @@ async function* streaming(
 ): AsyncGenerator<WatchEvent, void, void> {
   signal?.throwIfAborted();
   const stream = new WatchStream(path, bufferedMax);
-  const onAbort = () => stream.fail(signal!.reason);
-  const onEnded = () => void stream.return();
   const adding = zk.addWatch(path, mode, (event) => stream.push(event), bounds);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  ended.addEventListener('abort', onEnded, { once: true });
+  const stopListening = [
+    ifAborted(signal, () => stream.fail(signal!.reason)),
+    ifAborted(ended, () => void stream.return()),
+  ];
   try {
     await orAbort(adding, signal, ended);
     yield* stream;
   } finally {
-    signal?.removeEventListener('abort', onAbort);
-    ended.removeEventListener('abort', onEnded);
+    for (const stop of stopListening) stop();
     // Behind its setting, which may not have been answered yet. Not awaited: a server may never answer.
     adding.then((watch) => watch.remove()).catch(() => {});
   }

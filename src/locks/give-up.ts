@@ -1,3 +1,4 @@
+import { ifAborted } from '../base/abort.ts';
 import type { Cancel, Clock } from '../base/clock.ts';
 
 /** What bounds a wait for a lock. */
@@ -36,27 +37,22 @@ export class GiveUp {
 /** The reasons to stop waiting, or that what the wait stands on is lost: one signal, whose `reason` says which. */
 export class GiveUpOrLoss {
   readonly #controller = new AbortController();
-  readonly #giveUp: AbortSignal | undefined;
-  readonly #stopListening: () => void;
+  readonly #stopListening: readonly (() => void)[];
 
   /** `onLost` tells of a loss, and gives the function that takes that back. */
   constructor(giveUp: AbortSignal | undefined, onLost: (listener: (error: Error) => void) => () => void) {
-    this.#giveUp = giveUp;
-    this.#stopListening = onLost((error) => this.#controller.abort(error));
-    if (giveUp?.aborted) this.#onAbort();
-    giveUp?.addEventListener('abort', this.#onAbort, { once: true });
+    const onAbort = () => this.#controller.abort(giveUp!.reason);
+    if (giveUp?.aborted) onAbort();
+    this.#stopListening = [onLost((error) => this.#controller.abort(error)), ifAborted(giveUp, onAbort)];
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  readonly #onAbort = () => this.#controller.abort(this.#giveUp!.reason);
-
   /** Nobody waits any more: takes the listeners back. */
   end(): void {
-    this.#stopListening();
-    this.#giveUp?.removeEventListener('abort', this.#onAbort);
+    for (const stop of this.#stopListening) stop();
   }
 }
 
@@ -64,9 +60,9 @@ export class GiveUpOrLoss {
 class Bound {
   readonly #clock: Clock;
   readonly #deadlineMs: number;
-  readonly #outer: AbortSignal | undefined;
   readonly #controller = new AbortController();
   readonly #cancel: Cancel;
+  readonly #stopListening: () => void;
 
   constructor(
     clock: Clock,
@@ -76,9 +72,8 @@ class Bound {
   ) {
     this.#clock = clock;
     this.#deadlineMs = clock.nowMs() + timeoutMs;
-    this.#outer = outer;
     this.#cancel = clock.at(this.#deadlineMs, () => this.#controller.abort(timedOut(timeoutMs)));
-    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#stopListening = ifAborted(outer, () => this.#controller.abort(outer!.reason));
   }
 
   get signal(): AbortSignal {
@@ -88,10 +83,8 @@ class Bound {
     return this.#clock.nowMs() > this.#deadlineMs;
   }
 
-  readonly #onAbort = () => this.#controller.abort(this.#outer!.reason);
-
   end(): void {
     this.#cancel();
-    this.#outer?.removeEventListener('abort', this.#onAbort);
+    this.#stopListening();
   }
 }

@@ -1,4 +1,4 @@
-import { orAbort } from '../base/abort.ts';
+import { onceAborted, orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
@@ -238,8 +238,7 @@ function eitherOf(...sources: readonly AbortSignal[]): Disposable & { readonly s
   const listeners = sources.map((source) => {
     const onAbort = () => controller.abort(source.reason);
     if (source.aborted) onAbort();
-    source.addEventListener('abort', onAbort, { once: true });
-    return () => source.removeEventListener('abort', onAbort);
+    return onceAborted(source, onAbort);
   });
   return {
     signal: controller.signal,

@@ -1,3 +1,4 @@
+import { ifAborted } from '../base/abort.ts';
 import { Fifo } from '../base/fifo.ts';
 
 /** One task that waits, and what it said. */
@@ -33,20 +34,19 @@ export class TaskQueue<Wish, Granted> {
   wait(wish: Wish, signal: AbortSignal | undefined, onGone: () => void): Promise<Granted> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason); // Its listener would never be called.
-      const onAbort = () => {
-        this.#tasks.remove(task);
-        reject(signal!.reason);
-        onGone();
-      };
       const settle =
         <T>(how: (value: T) => void) =>
         (value: T) => {
-          signal?.removeEventListener('abort', onAbort);
+          stopListening();
           how(value);
         };
       const task = { wish, grant: settle(resolve), fail: settle(reject) };
       this.#tasks.push(task);
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const stopListening = ifAborted(signal, () => {
+        this.#tasks.remove(task);
+        reject(signal!.reason);
+        onGone();
+      });
     });
   }
 }

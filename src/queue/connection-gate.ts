@@ -1,3 +1,4 @@
+import { ifAborted } from '../base/abort.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import type { QueueStore } from './queue-store.ts';
@@ -46,15 +47,14 @@ export class ConnectionGate {
   #wait(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const onAbort = () => {
-        takeBack();
-        reject(signal!.reason);
-      };
       const takeBack = this.whenOpened(() => {
-        signal?.removeEventListener('abort', onAbort);
+        stopListening();
         resolve();
       });
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const stopListening = ifAborted(signal, () => {
+        takeBack();
+        reject(signal!.reason);
+      });
     });
   }
 
