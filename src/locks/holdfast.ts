@@ -196,6 +196,7 @@ export class Holdfast implements AsyncDisposable {
       zk,
       clock,
       random: options.random ?? systemRandom,
+      log,
       neighbours: options.neighbours ?? neighboursAt(zk.servers),
       carriesAllWrites: options.writesUnderLocks === 'this-connection',
       batonFolder,

@@ -28,6 +28,8 @@ export class SharedMutex extends Mutex {
   readonly #policy: SharingPolicy;
   readonly #tasks = new TaskQueue<AcquireOptions, Grant>();
   #place: SharedPlace | undefined;
+  /** The server has refused to remove its node: the next place would wait behind it. */
+  #refused: SharedPlace | undefined;
   /** Under way for a place: to wait for one, or to try. Settles when that is over, and never fails. */
   #contending: Promise<void> | undefined;
   /** Calls the wait for a place off. */
@@ -101,6 +103,7 @@ export class SharedMutex extends Mutex {
     this.#giveUp = controller;
     await this.#whileContending(async () => {
       try {
+        if (this.#refused) await orAbort(this.#leaveRefused(), controller.signal);
         this.#take(await super.contend(this.#tasks.first()!.wish, controller.signal));
       } catch (error) {
         if (controller.signal.aborted) return; // Nobody waited any more; who has come since is served by another.
@@ -120,6 +123,7 @@ export class SharedMutex extends Mutex {
     let tried: Grant | undefined | 'again';
     try {
       await this.#whileContending(async () => {
+        if (this.#refused) await orAbort(this.#leaveRefused(), giveUp);
         const grant = await super.tryContend(options, giveUp);
         if (!grant) return;
         const place = this.#take(grant);
@@ -156,9 +160,19 @@ export class SharedMutex extends Mutex {
     this.#place = undefined;
     const leaving = place.leave(options);
     leaving.catch((error) => {
+      this.#refused = place;
       this.context.log('warn', 'a shared place could not be left', { lock: this.name, error });
     });
     return leaving;
+  }
+
+  /** Tries once more; what is refused again is in the way of the next place until it is removed. */
+  async #leaveRefused(): Promise<void> {
+    const refused = this.#refused!;
+    this.#refused = undefined;
+    await refused.leave().catch(() => {
+      this.#refused = refused;
+    });
   }
 
   #tellOfTasksAhead(options: AcquireOptions): void {

@@ -155,8 +155,9 @@ export class SharedPlace {
     return this.#others === 'none' ? DONE : this.watch();
   }
 
-  /** Gives the place up; whoever is in it does not hold any more. */
+  /** Gives the place up; whoever is in it does not hold any more. Where that was refused, tries once more. */
   leave({ baton = false }: { readonly baton?: boolean } = {}): Promise<void> {
+    if (this.#gone) return this.#grant.leave({ baton: false });
     const announce = this.#context.lockDelayMs > 0;
     // One whose lease is over cannot say that it held until now.
     const held = !this.#over && this.#grant.hold.remainingMs() > 0;
@@ -175,7 +176,8 @@ export class SharedPlace {
   }
 
   readonly #left = (section: Section, options: { readonly baton: boolean }): Promise<void> => {
-    if (this.#section !== section) return DONE;
+    // A second time only if the first was refused: the node is there until it is removed.
+    if (this.#section !== section) return this.#gone ? this.leave() : DONE;
     this.#section = undefined;
     return this.#owner.freed(options);
   };

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { AclEntry } from '../client/acl.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
@@ -9,6 +10,7 @@ export interface QueueStore {
   readonly zk: ZooKeeper;
   readonly clock: Clock;
   readonly random: Random;
+  readonly log?: Log | undefined;
   /** All places of this process in this ensemble, whatever client they are of. */
   readonly neighbours: Neighbours;
   /** Whether the program has declared that this client carries all that it writes under locks. */

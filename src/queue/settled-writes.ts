@@ -90,20 +90,21 @@ export async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Deletes a node of this session's for sure; that it is gone already is fine. With a `czxid`, where others may make a
- * node of this name: what an unanswered request has deleted may be theirs by now, and is looked at before it is repeated.
+ * Deletes a node of this session's for sure; that it is gone already is fine. With `madeBy`, where others may make a
+ * node of this name: what an unanswered request has deleted may be theirs by now, and is looked at before it is
+ * repeated. With `mayBeAnother` it is looked at before the first request too.
  */
 export function deleteForSure(
   zk: ZooKeeper,
   path: string,
   bounds: WriteBounds,
-  czxid?: bigint,
+  madeBy?: { readonly czxid: bigint; readonly mayBeAnother: boolean },
 ): Promise<void> {
   const { session } = bounds;
-  let asked = false;
+  let mayBeAnother = madeBy?.mayBeAnother ?? false;
   return untilSettled(bounds, async () => {
-    if (asked && czxid !== undefined && (await zk.exists(path, { session }))?.czxid !== czxid) return;
-    asked = true;
+    if (madeBy && mayBeAnother && (await zk.exists(path, { session }))?.czxid !== madeBy.czxid) return;
+    mayBeAnother = true;
     try {
       await zk.delete(path, { session });
     } catch (error) {

@@ -28,6 +28,7 @@ import type { Follower, LeavingConnection } from './neighbours.ts';
 import { watchForOthers } from './others-watch.ts';
 import { passOn } from './pass-on.ts';
 import type { QueueStore } from './queue-store.ts';
+import { repeatRefusedRemoval } from './refused-removals.ts';
 import { secondOpinionOf } from './second-opinion.ts';
 import { tokensOf } from './session-tokens.ts';
 import { deleteForSure, isInterrupted, isSessionOver, untilAnswered } from './settled-writes.ts';
@@ -91,6 +92,8 @@ export class ZooKeeperPlace implements Place {
   #revoked = false;
   #selfWatch: Promise<void> | undefined;
   #leaving: Promise<void> | undefined;
+  /** The server has refused to remove the node. */
+  #isRefused = false;
   /** Of those of this process; made when there are others. */
   #succession: Succession | undefined;
   /** Another entry of ours stands at the same spot. */
@@ -468,7 +471,7 @@ export class ZooKeeperPlace implements Place {
       // What is there after it was removed by someone else is not ours.
       return this.#evicted
         ? Promise.resolve()
-        : deleteForSure(zk, this.path, this.#bounds, this.#facts.czxid);
+        : deleteForSure(zk, this.path, this.#bounds, this.#madeBy).catch(this.#onRefused);
     }
     return this.#writes.delete(this.path).then(
       () => {
@@ -476,10 +479,24 @@ export class ZooKeeperPlace implements Place {
       },
       (error) => {
         if (isServerError(error, 'no-node') || isSessionOver(error)) return;
-        return deleteForSure(zk, this.path, this.#bounds);
+        return deleteForSure(zk, this.path, this.#bounds).catch(this.#onRefused);
       },
     );
   }
+
+  /** What tells the own node from a later one of the same name, and whether one may be there. */
+  get #madeBy(): Parameters<typeof deleteForSure>[3] {
+    return { czxid: this.#facts.czxid, mayBeAnother: this.#isRefused };
+  }
+
+  readonly #onRefused = (error: unknown): never => {
+    if (!this.#isRefused) {
+      this.#isRefused = true;
+      const entry = { path: this.path, session: this.#facts.session, refusedWith: error };
+      void repeatRefusedRemoval(this.#store, entry, () => this.leave());
+    }
+    throw error;
+  };
 
   #passOn(followers: readonly Follower[]): Promise<boolean> {
     const isHeard = followers.length > 0 && hasOneFollower(this.entry.role);
