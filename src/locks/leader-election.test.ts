@@ -10,6 +10,8 @@ import type { LockContext } from './lock-context.ts';
 class ScriptedElection extends LeaderElection {
   readonly logged: string[];
   readonly resigned: bigint[] = [];
+  /** What releases reject with. */
+  refusal: Error | undefined;
   /** Of the term of now. */
   place: PlaceEvents | undefined;
   #endHold: ((error: Error) => void) | undefined;
@@ -55,7 +57,10 @@ class ScriptedElection extends LeaderElection {
         this.place = events;
       },
       watchSelf: async () => false,
-      leave: async () => void this.resigned.push(token),
+      leave: async () => {
+        this.resigned.push(token);
+        if (this.refusal) throw this.refusal;
+      },
     };
   }
 }
@@ -135,5 +140,23 @@ describe('lead', () => {
       throw new RangeError('a bug');
     });
     expect([outcome.message, epochs, election.resigned]).toEqual(['a bug', [1n], [1n]]);
+  });
+
+  test('goes on when the release at the end of a term is refused, and rejects with the reason of its signal', async () => {
+    const { outcome, epochs, election } = await leadWith(async (each) => {
+      each.refusal = new Error('no auth');
+    });
+    expect([outcome.message, epochs]).toEqual(['enough', THREE_TERMS]);
+    expect(election.logged).toEqual(
+      Array(3).fill('the release at the end of a term was refused, and is repeated'),
+    );
+  });
+
+  test('ends with the error of the work also when the release after it is refused', async () => {
+    const { outcome, epochs } = await leadWith(async (each) => {
+      each.refusal = new Error('no auth');
+      throw new RangeError('a bug');
+    });
+    expect([outcome.message, epochs]).toEqual(['a bug', [1n]]);
   });
 });

@@ -70,8 +70,11 @@ export class LeaderElection extends QueueLock {
   /**
    * Runs `run` whenever this candidate leads, until the signal fires. What `run` is given as its second argument fires
    * when it is to end: leadership was lost or asked for, or the signal has fired. The next term begins when `run` has
-   * ended, also where it ends by throwing because of that signal, or after a loss. Rejects with what `run` throws for
-   * other reasons, or the signal's own.
+   * ended, also where it ends by throwing because of that signal, or after a loss. A release that the server refuses at
+   * the end of a term is repeated, and the next campaign waits for it.
+   *
+   * @throws the signal's own reason; what `run` throws for other reasons; as `campaign`, ZK_LOCK_CONTENDER_EVICTED
+   * included: an operator who removes a candidate decides that it is none.
    */
   async lead(
     run: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>,
@@ -103,9 +106,18 @@ export class LeaderElection extends QueueLock {
     this.context.log('warn', 'the work of a leader failed after its leadership was lost', failure);
   }
 
+  /** A refused release is repeated until the entry is gone, and does not hide what ended the term. */
   async #endTerm(leadership: Leadership, bound: ReleaseBound): Promise<void> {
-    if (leadership.lossNow()) leadership.release().catch(() => {});
-    else await releaseWithin(this.context, leadership, bound);
+    if (leadership.lossNow()) {
+      leadership.release().catch(() => {});
+      return;
+    }
+    try {
+      await releaseWithin(this.context, leadership, bound);
+    } catch (error) {
+      const refusal = { election: this.name, epoch: leadership.epoch, error };
+      this.context.log('warn', 'the release at the end of a term was refused, and is repeated', refusal);
+    }
   }
 
   /** Who leads now; undefined if nobody does. Without a bound it ends as `inspect` does. */

@@ -335,8 +335,9 @@ export class LockLease implements AsyncDisposable {
 
   /**
    * Lets go. Resolves when the server has confirmed it, or the session is over; repeats by itself while disconnected.
-   * Idempotent, and no error if the lock is lost already. Where the server refused it, each further call tries again. A
-   * bound is one of the wait for that: the release goes on behind.
+   * Idempotent, and no error if the lock is lost already. Where the server refused it, it rejects,
+   * each further call tries again, and so does the library in the background. A bound is one of the wait for that: the
+   * release goes on behind.
    *
    * @throws ZK_REQUEST_TIMEOUT after `timeoutMs`, the signal's own reason.
    */

@@ -229,6 +229,22 @@ describe('an election', () => {
     expect(await leading).toBe(reason);
   });
 
+  onEveryLockBackend(
+    'ends for a candidate whose entry an operator removes while it waits',
+    async (workspace) => {
+      const [holdfast, other] = await workspace.holdfasts(2);
+      const held = await other!.election('e').campaign();
+      const [leader] = await workspace.untilEntries('e', 1);
+      const { signal } = new AbortController();
+      const waiting = holdfast!.election('e').lead(async () => {}, { signal });
+      waiting.catch(() => {});
+      const entries = await workspace.untilEntries('e', 2);
+      await workspace.admin.delete(`/locks/e/${entries.find((name) => name !== leader)}`);
+      await expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_CONTENDER_EVICTED' });
+      await held.resign();
+    },
+  );
+
   // L13: a short outage changes nothing
   onEveryLockBackend(
     'keeps its leader, and its node, over a short loss of the connection',

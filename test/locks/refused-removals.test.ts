@@ -100,6 +100,34 @@ describe('a release that the server refuses', () => {
   });
 });
 
+test('a leader whose release is refused leads again when its entry is gone', async () => {
+  await using _ends = looseEnds();
+  await using server = await startTestServer();
+  await using holdfast = await connect({ servers: server.connectString });
+  const stop = new AbortController();
+  const epochs: bigint[] = [];
+  let refusal = refuseRemovals(server, holdfast);
+  const leading = holdfast.election('e').lead(
+    async ({ epoch }) => {
+      epochs.push(epoch);
+      if (epochs.length === 2) {
+        refusal = refuseRemovals(server, holdfast);
+        stop.abort(new Error('enough'));
+      }
+    },
+    { signal: stop.signal },
+  );
+  leading.catch(() => {});
+  await until('the next campaign to wait behind the refused entry', () => {
+    return entriesOf(server, holdfast).length === 2;
+  });
+  refusal.cancel();
+  await expect(leading).rejects.toThrow('enough');
+  expect(epochs).toHaveLength(2);
+  refusal.cancel();
+  await until('the last entry to be removed', () => entriesOf(server, holdfast).length === 0);
+});
+
 describe('a mutex whose tasks share a place', () => {
   for (const options of [{ handOff: true }, { cache: true }]) {
     test(`waits for its refused entry, and holds when that is removed: ${JSON.stringify(options)}`, async () => {
