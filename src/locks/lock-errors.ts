@@ -109,7 +109,7 @@ export class ContenderEvictedError extends LockError {
   readonly outcome = 'not-applied';
 }
 
-/** A reader cannot become a writer just now. It reads on. */
+/** A reader cannot become a writer just now, or a nested `use` would wait for itself. What is held is held on. */
 export class LockUpgradeError extends LockError {
   static override readonly brand: string = 'LockUpgradeError';
   readonly code = 'ZK_LOCK_UPGRADE';

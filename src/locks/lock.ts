@@ -66,8 +66,11 @@ export function lockOptionNames(
   own: Readonly<Record<string, true>>,
   internal: readonly string[] = [],
 ): LockOptionNames {
-  const acquiring = withInternalNames({ ...commonNames, ...own }, internal);
-  return { acquiring, using: { ...commonNames, ...own, ...releaseNames } };
+  const names = { ...commonNames, ...own };
+  return {
+    acquiring: withInternalNames(names, internal),
+    using: withInternalNames({ ...names, ...releaseNames }, internal),
+  };
 }
 
 const plainNames = lockOptionNames({});
@@ -121,7 +124,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
    */
   acquire(options: Options = {} as Options): Promise<LockLease> {
     try {
-      this.#checkOptions('acquire', options);
+      this.checkOptions('acquire', options);
       if (options.within) return Promise.resolve(this.#reenter(options.within));
       if (options.timeoutMs === 0) return this.#acquireNow(options);
       const wish = options.timeoutMs === undefined ? options : { ...options, look: new HolderLook() };
@@ -141,7 +144,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   /** The lease if the lock is free, `null` if it is not: never queues. One read if it is taken. */
   async tryAcquire(options: Options = {} as Options): Promise<LockLease | null> {
-    this.#checkOptions('tryAcquire', options);
+    this.checkOptions('tryAcquire', options);
     if (options.within) return this.#reenter(options.within);
     const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...givenOf(options) };
     const looking: Contending = (trace, giveUp) =>
@@ -178,8 +181,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     checkOptionNames<object>('use', options, this.optionNames.using);
     checkReleaseBound(options);
     const { releaseTimeoutMs: _, ...acquiring } = options;
-    const outer = this.enteredWith((lock) => entered.getStore()?.get(lock as never));
-    const within = options.within ?? (outer && outer.remainingMs() > 0 ? outer : undefined);
+    const within = options.within ?? this.enteredWith(heldInContext);
     const lease = await this.acquire({ ...acquiring, ...(within && { within }) } as Options);
     const leases = new Map(entered.getStore());
     leases.set(this as never, lease);
@@ -204,7 +206,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     this.context.registry.setListenedTo(this, this.events.hasListeners);
   }
 
-  /** The lease that a nested `use` re-enters. @internal */
+  /** The lease that a nested `use` re-enters. @throws where it would wait for itself. @internal */
   protected enteredWith(leaseOf: (lock: Lock<never>) => LockLease | undefined): LockLease | undefined {
     return leaseOf(this as never);
   }
@@ -378,7 +380,8 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     checkOptionNames<object>(call, options, this.optionNames.acquiring);
   }
 
-  #checkOptions(call: string, options: Options): void {
+  /** Refuses bad options before anything is done. @internal */
+  protected checkOptions(call: string, options: Options): void {
     this.checkNames(call, options);
     if (options.timeoutMs !== undefined) {
       checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
@@ -386,6 +389,12 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     if (options.reason !== undefined) checkPeopleText('reason', options.reason);
     this.check(options);
   }
+}
+
+/** The lease of a lock that the code which runs now has been entered with, if it is held still. */
+function heldInContext(lock: Lock<never>): LockLease | undefined {
+  const lease = entered.getStore()?.get(lock as never);
+  return lease && lease.remainingMs() > 0 ? lease : undefined;
 }
 
 /** An answer that went with its session says nothing of the lock: the next session asks again. */

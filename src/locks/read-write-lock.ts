@@ -1,4 +1,6 @@
+import { orAbort } from '../base/abort.ts';
 import { Deadline } from '../base/clock.ts';
+import { checkOptionNames } from '../base/option-names.ts';
 import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { isServerError, RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
 import type { Place } from '../queue/lock-queue.ts';
@@ -8,12 +10,13 @@ import { GiveUpOrLoss } from './give-up.ts';
 import { type Grant, PlaceGrant } from './grant.ts';
 import { type AcquireOptions, type Lock, type LockOptionNames, lockOptionNames } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
-import { LockLostError } from './lock-errors.ts';
-import type { LockLease } from './lock-lease.ts';
+import { LockLostError, LockUpgradeError } from './lock-errors.ts';
+import type { Holding, LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { reading, writing } from './turn.ts';
 import { UpgradableLock } from './upgradable-lock.ts';
-import { contendForUpgrade, grantOfUpgrade, upgradeIfFree } from './upgrade.ts';
+import { contendForUpgrade, grantOfUpgrade, grantWithin, upgradeIfFree } from './upgrade.ts';
+import type { ReleaseBound } from './work-under-lock.ts';
 
 /**
  * Readers share, writers exclude; both in order of arrival. Shared with Curator's `InterProcessReadWriteLock`.
@@ -37,16 +40,15 @@ export class ReadWriteLock {
     const queue = new ZooKeeperQueue(context.store, `${context.root}/${name}`);
     this.name = name;
     this.#context = context;
-    this.upgradable = new UpgradableLock(context, name, queue, (lease, options) =>
-      this.write.acquire({ ...options, within: lease }),
-    );
-    this.write = new WriteLock(context, name, queue, this.upgradable);
+    this.upgradable = new UpgradableLock(context, name, queue, () => this.write);
+    this.write = new WriteLock(context, name, queue, { upgradable: this.upgradable, read: () => this.read });
     this.read = new ReadLock(context, name, queue, [this.write, this.upgradable]);
   }
 
   /**
    * Gives the write lock, or the upgradable one, up for the read lock, without letting a writer in between. The given
-   * lease is released; once the reader holds, a bound is one of the wait for that, and the release goes on behind.
+   * lease is released; once the reader holds, a bound is one of the wait for that, and the release goes on behind. Other
+   * readers get in then. Of an upgrade the write lock is given up; the lease that was upgraded is held on.
    *
    * @throws as `acquire`, and then the given lease is held as before. Where the release is refused, reading is given up too.
    */
@@ -56,7 +58,10 @@ export class ReadWriteLock {
     const { clock, log } = this.#context;
     const deadline = timeoutMs === undefined ? undefined : new Deadline(clock, timeoutMs);
     const bounds = { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) };
-    const read = await this.read.acquire({ ...bounds, within: lease });
+    lease.assertHeld();
+    // Beside the upgraded entry a reader would wait; beside the one that was upgraded it holds.
+    const within = this.write.upgradedFrom(lease) ?? lease;
+    const read = await this.read.acquire({ ...bounds, within });
     const rest = { ...(signal && { signal }), ...(deadline && { timeoutMs: deadline.remainingMs() }) };
     try {
       await lease.holding.awaitWithin('release', lease.release(), rest);
@@ -75,21 +80,42 @@ export class ReadWriteLock {
 export interface WriteOptions extends AcquireOptions {
   /** @internal */
   readonly upgrading?: LockLease;
+  /** Settles when earlier calls on that lease have upgraded it, or have failed to. @internal */
+  readonly after?: Promise<void> | undefined;
+  /** It is a call of `use`. @internal */
+  readonly inUse?: true;
 }
 
-const writeNames = lockOptionNames({}, ['upgrading'] satisfies (keyof WriteOptions)[]);
+const writeNames = lockOptionNames({}, ['upgrading', 'after', 'inUse'] satisfies (keyof WriteOptions)[]);
 
-/** The writing side of a `ReadWriteLock`. `within` takes upgradable leases too: that is to upgrade. */
+/**
+ * The writing side of a `ReadWriteLock`. `within` takes upgradable leases too: that is to upgrade, and to re-enter the
+ * upgrade if that lease is upgraded already.
+ */
 export class WriteLock extends QueueLock<WriteOptions> {
   readonly #upgradable: UpgradableLock;
+  readonly #read: () => ReadLock;
+  /** What an upgrade stands on, and the other way round. */
+  readonly #standingOf = new WeakMap<Grant, LockLease>();
+  readonly #upgrades = new WeakMap<Holding, Holding>();
+  /** Upgrades that `use` has made. */
+  readonly #inUse = new WeakSet<Grant>();
+  /** Upgrades that are waited for, by what they stand on; settle when the upgrade is there, or will not be. */
+  readonly #pending = new WeakMap<Holding, Promise<void>>();
 
   /** @internal */
   protected readonly usedAs = 'write';
 
   /** @internal */
-  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, upgradable: UpgradableLock) {
+  constructor(
+    context: LockContext,
+    name: string,
+    queue: ZooKeeperQueue,
+    sides: { readonly upgradable: UpgradableLock; readonly read: () => ReadLock },
+  ) {
     super(context, name, { queue, role: 'write', rule: writing });
-    this.#upgradable = upgradable;
+    this.#upgradable = sides.upgradable;
+    this.#read = sides.read;
   }
 
   /** @internal */
@@ -98,21 +124,51 @@ export class WriteLock extends QueueLock<WriteOptions> {
   }
 
   override async acquire(options: WriteOptions = {}): Promise<LockLease> {
-    this.checkNames('acquire', options);
-    return super.acquire(this.#asUpgrade(options));
+    this.checkOptions('acquire', options);
+    const wish = this.#asUpgrade(options);
+    const upgraded = this.#reenterable(wish);
+    if (upgraded) return this.makeLease(upgraded);
+    const acquiring = super.acquire(wish);
+    this.#await(wish, acquiring);
+    return acquiring;
   }
 
   override async tryAcquire(options: WriteOptions = {}): Promise<LockLease | null> {
-    this.checkNames('tryAcquire', options);
-    return super.tryAcquire(this.#asUpgrade(options));
+    this.checkOptions('tryAcquire', options);
+    const wish = this.#asUpgrade(options);
+    const upgraded = this.#reenterable(wish);
+    return upgraded ? this.makeLease(upgraded) : super.tryAcquire(wish);
+  }
+
+  override async use<T>(
+    run: (lease: LockLease) => Promise<T> | T,
+    options: WriteOptions & ReleaseBound = {},
+  ): Promise<T> {
+    checkOptionNames<object>('use', options, writeNames.using);
+    return super.use(run, { ...options, inUse: true });
+  }
+
+  /** What an upgrade stands on; undefined if the lease is none of an upgrade. @internal */
+  upgradedFrom({ holding }: LockLease): LockLease | undefined {
+    return this.#standingOf.get(holding.grant);
   }
 
   protected override async contend(options: WriteOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
     const { upgrading } = options;
     if (!upgrading) return super.contend(options, giveUp);
-    return this.#on(upgrading, giveUp, (standing, orLoss) =>
+    if (options.after !== undefined) {
+      // An entry of its own would wait for that of the earlier call.
+      await orAbort(options.after, giveUp);
+      const upgraded = this.#reenterable(options);
+      if (upgraded) {
+        return this.#noted(grantWithin(this.makeLease(upgraded)), this.#standingOf.get(upgraded.grant)!);
+      }
+    }
+    const grant = await this.#on(upgrading, giveUp, (standing, orLoss) =>
       contendForUpgrade(this.contest(options, orLoss), standing),
     );
+    if (options.inUse) this.#inUse.add(grant);
+    return grant;
   }
 
   protected override async tryContend(
@@ -121,16 +177,62 @@ export class WriteLock extends QueueLock<WriteOptions> {
   ): Promise<Grant | undefined> {
     const { upgrading } = options;
     if (!upgrading) return super.tryContend(options, giveUp);
-    return this.#on(upgrading, giveUp, (standing, orLoss) =>
+    const grant = await this.#on(upgrading, giveUp, (standing, orLoss) =>
       upgradeIfFree(this.contest(options, orLoss), standing),
     );
+    if (grant && options.inUse) this.#inUse.add(grant);
+    return grant;
   }
 
   /** Inside `use` of the upgradable side a writer upgrades: behind it, it would wait for itself. */
   protected override enteredWith(
     leaseOf: (lock: Lock<never>) => LockLease | undefined,
   ): LockLease | undefined {
-    return super.enteredWith(leaseOf) ?? leaseOf(this.#upgradable);
+    const writing = super.enteredWith(leaseOf);
+    if (writing) return writing;
+    const upgradable = leaseOf(this.#upgradable);
+    if (leaseOf(this.#read()) && !(upgradable && this.#reenterable({ upgrading: upgradable, inUse: true }))) {
+      const advice = 'release the read lease first, and read by upgradable where writing may follow';
+      throw new LockUpgradeError(this.name, `write.use inside read.use would wait for itself: ${advice}`);
+    }
+    return upgradable;
+  }
+
+  protected override leaseOf(grant: Grant, waitedMs: number): LockLease {
+    const lease = super.leaseOf(grant, waitedMs);
+    const standing = this.#standingOf.get(grant);
+    if (standing && !this.#upgradeOf(standing)) this.#upgrades.set(standing.holding, lease.holding);
+    return lease;
+  }
+
+  /** The hold that an upgradable lease has been upgraded to, if it is held. */
+  #upgradeOf(upgradable: LockLease | undefined): Holding | undefined {
+    const upgraded = upgradable && this.#upgrades.get(upgradable.holding);
+    return upgraded?.isHoldOf(this) && upgraded.remainingMs() > 0 ? upgraded : undefined;
+  }
+
+  /**
+   * The upgrade that a call re-enters. One `use` does not re-enter what another has made: had it run inside that one, it
+   * would have re-entered by its context. The two run beside each other, and exclude each other.
+   */
+  #reenterable({ upgrading, inUse }: WriteOptions): Holding | undefined {
+    const upgraded = this.#upgradeOf(upgrading);
+    return upgraded && inUse && this.#inUse.has(upgraded.grant) ? undefined : upgraded;
+  }
+
+  /** Later calls on the same lease wait for this one, and for those before it. */
+  #await({ upgrading, after }: WriteOptions, acquiring: Promise<LockLease>): void {
+    if (!upgrading) return;
+    const { holding } = upgrading;
+    const settled: Promise<void> = Promise.allSettled([after, acquiring]).then(() => {
+      if (this.#pending.get(holding) === settled) this.#pending.delete(holding);
+    });
+    this.#pending.set(holding, settled);
+  }
+
+  #noted<G extends Grant>(grant: G, standing: LockLease): G {
+    this.#standingOf.set(grant, standing);
+    return grant;
   }
 
   /**
@@ -147,7 +249,7 @@ export class WriteLock extends QueueLock<WriteOptions> {
     let grant: G | undefined;
     try {
       grant = await contend(standing, orLoss.signal);
-      return (grant && grantOfUpgrade(grant, standing)) as G;
+      return (grant && this.#noted(grantOfUpgrade(grant, standing), standing)) as G;
     } finally {
       orLoss.end();
       // Goes on behind the call: it is the last lease if the caller has released its own meanwhile.
@@ -163,7 +265,7 @@ export class WriteLock extends QueueLock<WriteOptions> {
     if (!within) return options;
     if (!this.#upgradable.isHeldAs(within)) return { ...options, within };
     within.assertHeld();
-    return { ...options, upgrading: within };
+    return { ...options, upgrading: within, after: this.#pending.get(within.holding) };
   }
 }
 
@@ -194,12 +296,12 @@ export class ReadLock extends QueueLock<ReadLockOptions> {
   }
 
   override async acquire(options: ReadLockOptions = {}): Promise<LockLease> {
-    this.checkNames('acquire', options);
+    this.checkOptions('acquire', options);
     return this.#sharedWith(options.within) ?? super.acquire(this.#asBeside(options));
   }
 
   override async tryAcquire(options: ReadLockOptions = {}): Promise<LockLease | null> {
-    this.checkNames('tryAcquire', options);
+    this.checkOptions('tryAcquire', options);
     return this.#sharedWith(options.within) ?? super.tryAcquire(this.#asBeside(options));
   }
 

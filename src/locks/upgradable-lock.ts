@@ -1,7 +1,8 @@
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import type { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import type { AcquireOptions } from './lock.ts';
+import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
+import { LockUpgradeError } from './lock-errors.ts';
 import { type Holding, LockLease } from './lock-lease.ts';
 import { QueueLock } from './queue-lock.ts';
 import { readingUpgradably } from './turn.ts';
@@ -12,27 +13,29 @@ export type UpgradeOptions = Pick<AcquireOptions, 'signal' | 'timeoutMs' | 'reas
 
 const upgradeNames: OptionNames<UpgradeOptions> = { signal: true, timeoutMs: true, reason: true };
 
-type Upgrade = (lease: UpgradableLease, options: UpgradeOptions) => Promise<LockLease>;
+/** The writing side, as far as an upgrade needs it. */
+type Writing = () => Lock<AcquireOptions> & { upgradedFrom(lease: LockLease): LockLease | undefined };
 
 /** A lease on reading that can become one on writing. */
 export class UpgradableLease extends LockLease {
-  readonly #upgrade: Upgrade;
+  readonly #writing: Writing;
 
   /** @internal */
-  constructor(holding: Holding, upgrade: Upgrade) {
+  constructor(holding: Holding, writing: Writing) {
     super(holding);
-    this.#upgrade = upgrade;
+    this.#writing = writing;
   }
 
   /**
    * Waits until all other readers have gone, letting no new ones in, and gives a lease on writing, with the same
-   * token. Releasing that one goes back to reading, with nobody in between. Given up, it reads on as before.
+   * token. Releasing that one goes back to reading, with nobody in between. Given up, it reads on as before. While it is
+   * upgraded, or about to be, another call re-enters: it writes until the last of these leases is released.
    *
    * @throws as `acquire`; ZK_LOCK_LOST if this lease is lost meanwhile, ZK_LOCK_UPGRADE where it cannot be.
    */
   async upgrade(options: UpgradeOptions = {}): Promise<LockLease> {
     checkOptionNames('upgrade', options, upgradeNames);
-    return this.#upgrade(this, options);
+    return this.#writing().acquire({ ...options, within: this });
   }
 }
 
@@ -41,15 +44,15 @@ export class UpgradableLease extends LockLease {
  * readers who both want to write would wait for each other for ever; of these there is only one.
  */
 export class UpgradableLock extends QueueLock {
-  readonly #upgrade: Upgrade;
+  readonly #writing: Writing;
 
   /** @internal */
   protected readonly usedAs = 'upgradable';
 
   /** @internal */
-  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, upgrade: Upgrade) {
+  constructor(context: LockContext, name: string, queue: ZooKeeperQueue, writing: Writing) {
     super(context, name, { queue, role: 'upgradable', rule: readingUpgradably });
-    this.#upgrade = upgrade;
+    this.#writing = writing;
   }
 
   override acquire(options: AcquireOptions = {}): Promise<UpgradableLease> {
@@ -60,6 +63,21 @@ export class UpgradableLock extends QueueLock {
     return super.tryAcquire(options) as Promise<UpgradableLease | null>;
   }
 
+  /** Inside `use` of the writing side it would wait for its own writer, which is no reader until it is downgraded. */
+  protected override enteredWith(
+    leaseOf: (lock: Lock<never>) => LockLease | undefined,
+  ): LockLease | undefined {
+    const upgradable = super.enteredWith(leaseOf);
+    if (upgradable) return upgradable;
+    const writing = this.#writing();
+    const lease = leaseOf(writing as never);
+    if (!lease) return undefined;
+    const upgraded = writing.upgradedFrom(lease);
+    if (upgraded) return upgraded;
+    const advice = 'read by read there, or begin with upgradable.use';
+    throw new LockUpgradeError(this.name, `upgradable.use inside write.use would wait for itself: ${advice}`);
+  }
+
   override use<T>(
     run: (lease: UpgradableLease) => Promise<T> | T,
     options: AcquireOptions & ReleaseBound = {},
@@ -68,6 +86,6 @@ export class UpgradableLock extends QueueLock {
   }
 
   protected override makeLease(holding: Holding): UpgradableLease {
-    return new UpgradableLease(holding, this.#upgrade);
+    return new UpgradableLease(holding, this.#writing);
   }
 }

@@ -106,6 +106,32 @@ function placeOf({ holding }: LockLease): Place {
   return holding.grant.place!;
 }
 
+/** One more hold of what is held already: it ends with that, and lets go of its own lease of it. */
+export function grantWithin(lease: LockLease): Grant {
+  const { holding } = lease;
+  const { grant } = holding;
+  let stop = () => {};
+  return {
+    bound: grant.bound,
+    ...(grant.place && { place: grant.place }),
+    contended: false,
+    openWriteCount: 0,
+    watched: true,
+    attend: () => {},
+    watchSelf: () => Promise.resolve(false),
+    token: lease.token,
+    paths: grant.paths,
+    hold: {
+      remainingMs: () => lease.remainingMs(),
+      onEnded: (listener) => {
+        stop = holding.onLost(listener);
+      },
+      release: () => stop(),
+    },
+    leave: () => lease.release(),
+  };
+}
+
 /** What the upgrade holds together with the place it stands on: neither may be lost, and that one goes last. */
 export function grantOfUpgrade(grant: Grant, standing: LockLease): Grant {
   const { hold } = grant;

@@ -179,6 +179,99 @@ describe('an upgradable reader', () => {
     },
   );
 
+  onEveryLockBackend('re-enters its upgrade, also one that is waited for', async (workspace) => {
+    const [holdfast, other] = await workspace.holdfasts(2);
+    const { upgradable: side, write } = holdfast!.readWriteLock('rw');
+    const reader = await other!.readWriteLock('rw').read.acquire();
+    const upgradable = await side.acquire();
+    const givenUp = upgradable.upgrade({ timeoutMs: 50 });
+    const waiting = [upgradable.upgrade(), write.acquire({ within: upgradable }), upgradable.upgrade()];
+    await expect(givenUp).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    await reader.release();
+    const leases = await Promise.all(waiting);
+    const again = await upgradable.upgrade({ timeoutMs: 5_000 });
+    const tried = await write.tryAcquire({ within: upgradable });
+    expect(await workspace.entries('rw')).toHaveLength(2);
+    const all = [...leases, again, tried!];
+    for (const lease of all) {
+      expect(lease.token).toBe(upgradable.token);
+      expect(await other!.readWriteLock('rw').read.tryAcquire()).toBeNull();
+      lease.assertHeld();
+      await lease.release();
+    }
+    await (await other!.readWriteLock('rw').read.acquire({ timeoutMs: 5_000 })).release();
+    await (await upgradable.upgrade({ timeoutMs: 5_000 })).release();
+    await upgradable.release();
+    await workspace.untilEntries('rw', 0);
+  });
+
+  onEveryLockBackend(
+    'lets each use of the writing side inside its own exclude the others beside it',
+    async (workspace) => {
+      const { upgradable, write } = (await workspace.holdfast()).readWriteLock('rw');
+      const witness = new Witness();
+      await upgradable.use(async (outer) => {
+        await Promise.all(
+          [1, 2, 3].map(() =>
+            write.use((lease) => witness.during(lease, () => turns(3)), { timeoutMs: 5_000 }),
+          ),
+        );
+        const writing = await outer.upgrade();
+        await write.use(async ({ token }) => expect(token).toBe(writing.token), { timeoutMs: 5_000 });
+        await writing.release();
+      });
+      expect(witness.seenMax).toBe(1);
+      await workspace.untilEntries('rw', 0);
+    },
+  );
+
+  onEveryLockBackend('refuses a nested use that would wait for itself', async (workspace) => {
+    const { upgradable, write, read } = (await workspace.holdfast()).readWriteLock('rw');
+    const refusal = { code: 'ZK_LOCK_UPGRADE' };
+    const writes = () => write.use(async () => 'written');
+    await read.use(() => expect(writes()).rejects.toMatchObject(refusal));
+    await upgradable.use(() => read.use(() => expect(writes()).rejects.toMatchObject(refusal)));
+    await write.use(() => expect(upgradable.use(async () => {})).rejects.toMatchObject(refusal));
+    // Nothing to wait for in these.
+    expect(await write.use(() => read.use(writes))).toBe('written');
+    expect(await upgradable.use(() => write.use(() => read.use(writes)))).toBe('written');
+    expect(await upgradable.use(() => write.use(() => upgradable.use(writes)))).toBe('written');
+    const reads = read.use(async (lease) => {
+      await lease.release();
+      return writes();
+    });
+    expect(await reads).toBe('written');
+    const writesTwice = upgradable.use(() =>
+      write.use(async (lease) => {
+        await lease.release();
+        return writes();
+      }),
+    );
+    expect(await writesTwice).toBe('written');
+    await workspace.untilEntries('rw', 0);
+  });
+
+  onEveryLockBackend('downgrades an upgrade, and other readers get in', async (workspace) => {
+    const [holdfast, other] = await workspace.holdfasts(2);
+    const lock = holdfast!.readWriteLock('rw');
+    const upgradable = await lock.upgradable.acquire();
+    const writing = await upgradable.upgrade();
+    const theirs = other!.readWriteLock('rw');
+    const waiting = theirs.read.acquire({ timeoutMs: 5_000 });
+    await workspace.untilEntries('rw', 3);
+    const reading = await lock.downgrade(writing);
+    expect(writing.remainingMs()).toBe(0);
+    await (await waiting).release();
+    upgradable.assertHeld();
+    await upgradable.release();
+    reading.assertHeld();
+    expect(await theirs.write.tryAcquire()).toBeNull();
+    await (await theirs.upgradable.acquire({ timeoutMs: 5_000 })).release();
+    await reading.release();
+    await expect(lock.downgrade(writing)).rejects.toMatchObject({ code: 'ZK_LOCK_RELEASED' });
+    await workspace.untilEntries('rw', 0);
+  });
+
   onEveryLockBackend('loses the upgrade with its own place', async (workspace) => {
     const { holdfast, expire } = await workspace.faulty();
     const upgradable = await holdfast.readWriteLock('rw').upgradable.acquire();
