@@ -36,10 +36,22 @@ export function toWireAcl(entries: readonly AclEntry[]): readonly Acl[] {
   return entries === acls.open ? wireOpen : wireOf(entries);
 }
 
-function wireOf(entries: readonly AclEntry[]): readonly Acl[] {
-  if (entries.length === 0) {
-    throw new TypeError('acl: an empty list given; at least one entry is needed');
+/** @throws TypeError for what is no access list, and for an empty one: ZooKeeper refuses it for every node. */
+export function checkAcl(name: string, entries: readonly AclEntry[]): void {
+  if (!Array.isArray(entries))
+    throw new TypeError(`${name}: ${typeof entries} given; a list of entries is needed`);
+  if (entries.length === 0) throw new TypeError(`${name}: an empty list given; at least one entry is needed`);
+  for (const entry of entries as readonly unknown[]) {
+    const { scheme, id, permissions: names } = (entry ?? {}) as Partial<AclEntry>;
+    if (typeof scheme !== 'string' || typeof id !== 'string' || !Array.isArray(names)) {
+      throw new TypeError(`${name}: each entry needs a scheme, an id and a list of permissions`);
+    }
+    for (const permission of names) bitOf(permission, name);
   }
+}
+
+function wireOf(entries: readonly AclEntry[]): readonly Acl[] {
+  checkAcl('acl', entries);
   return entries.map(({ scheme, id, permissions: names }) => ({
     perms: names.reduce((bits, name) => bits | bitOf(name), 0),
     id: { scheme, id },
@@ -59,11 +71,11 @@ export function fromWireAcl(acl: readonly Acl[]): AclEntry[] {
   }));
 }
 
-function bitOf(name: Permission): number {
-  const bit = permissions[name];
+function bitOf(name: Permission, option = 'acl'): number {
+  const bit = Object.hasOwn(permissions, name) ? permissions[name] : undefined;
   if (bit === undefined) {
     throw new TypeError(
-      `acl: permission ${String(name)}; allowed are ${Object.keys(permissions).join(', ')}`,
+      `${option}: permission ${String(name)}; allowed are ${Object.keys(permissions).join(', ')}`,
     );
   }
   return bit;

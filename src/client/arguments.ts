@@ -58,8 +58,12 @@ export function checkChoice<T extends object>(
 }
 
 export function checkListener(listener: unknown): void {
-  if (typeof listener !== 'function')
-    throw new TypeError(`watch: ${describe(listener)} given; a function is needed`);
+  checkFunction('watch', listener);
+}
+
+export function checkFunction(name: string, given: unknown): void {
+  if (typeof given !== 'function')
+    throw new TypeError(`${name}: ${describe(given)} given; a function is needed`);
 }
 
 function reject(name: string, given: unknown, fault: string | undefined): void {

@@ -1,6 +1,7 @@
 import { ifAborted } from '../base/abort.ts';
 import { type Deferred, deferred } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
+import type { OptionNames } from '../base/option-names.ts';
 import { ClosedError, type UnreachableError } from '../protocol/errors.ts';
 import { serverBehind } from '../session/session-errors.ts';
 import type { AuthInfo, ServerAddress } from '../session/session-io.ts';
@@ -29,6 +30,14 @@ export interface ClientEvents {
   /** A listener or watcher of yours threw; it did no harm here. */
   listenerError: { readonly error: unknown };
 }
+
+export const clientEventNames: OptionNames<ClientEvents> = {
+  connected: true,
+  suspended: true,
+  lost: true,
+  closed: true,
+  listenerError: true,
+};
 
 /** Keeps a client in a session: opens one, and another when one is lost. Credentials outlive sessions. */
 export class SessionKeeper {

@@ -16,6 +16,7 @@ import { type AclEntry, fromWireAcl, toWireAcl } from './acl.ts';
 import {
   checkChoice,
   checkData,
+  checkFunction,
   checkListener,
   checkPath,
   checkVersion,
@@ -52,7 +53,7 @@ import {
 } from './request-options.ts';
 import { Requester } from './requester.ts';
 import type { Session } from './session.ts';
-import { type ClientEvents, SessionKeeper } from './session-keeper.ts';
+import { type ClientEvents, clientEventNames, SessionKeeper } from './session-keeper.ts';
 import { deleteTree, ensurePath } from './tree.ts';
 import type { Watch } from './watch.ts';
 import { watchEvents } from './watch-stream.ts';
@@ -140,10 +141,13 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** Adds a listener for one of the client's events and returns the function that removes it. */
   on<K extends keyof ClientEvents>(name: K, listener: (event: ClientEvents[K]) => unknown): () => void {
+    checkChoice('event', name, clientEventNames);
+    checkFunction('listener', listener);
     return this.#keeper.events.on(name, listener);
   }
 
   off<K extends keyof ClientEvents>(name: K, listener: (event: ClientEvents[K]) => unknown): void {
+    checkChoice('event', name, clientEventNames);
     this.#keeper.events.off(name, listener);
   }
 

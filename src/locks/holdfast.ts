@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { checkOptionNames, givenOf, type OptionNames } from '../base/option-names.ts';
 import { systemRandom } from '../base/random.ts';
-import type { AclEntry } from '../client/acl.ts';
+import { type AclEntry, checkAcl } from '../client/acl.ts';
 import { checkChoice, checkDuration } from '../client/arguments.ts';
 import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { type ConnectOptions, connectOptionNames } from '../client/connect-options.ts';
@@ -404,9 +404,13 @@ function readFacts(options: HoldfastOptions): Facts {
     checkFolder(name, path);
   }
   checkOwnerFacts({
-    ...(options.app && { app: options.app }),
-    ...(options.labels && { labels: options.labels }),
+    ...(options.app !== undefined && { app: options.app }),
+    ...(options.labels !== undefined && { labels: options.labels }),
   });
+  for (const name of ['acl', 'folderAcl'] as const) {
+    const entries = options[name];
+    if (entries !== undefined) checkAcl(name, entries);
+  }
   for (const [name, path] of Object.entries({ batonFolder, auditFolder })) {
     if (path === root || path.startsWith(`${root}/`)) {
       throw new TypeError(`${name} ${path}: it is inside ${root}, where every node is a lock`);

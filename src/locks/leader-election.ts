@@ -2,6 +2,7 @@ import { onceAborted, orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { endableGenerator } from '../base/endable-generator.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import { checkFunction } from '../client/arguments.ts';
 import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
@@ -80,7 +81,10 @@ export class LeaderElection extends QueueLock {
     run: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>,
     options: AcquireOptions & ReleaseBound & { readonly signal: AbortSignal },
   ): Promise<never> {
+    checkFunction('lead', run);
     checkOptionNames<object>('lead', options, this.optionNames.using);
+    if (options.signal === undefined)
+      throw new TypeError('signal: none given; an AbortSignal is needed to end it');
     checkReleaseBound(options);
     const { releaseTimeoutMs: _, ...campaigning } = options;
     for (;;) {

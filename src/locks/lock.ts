@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Emitter } from '../base/emitter.ts';
 import { checkOptionNames, givenOf, type OptionNames, withInternalNames } from '../base/option-names.ts';
-import { checkDuration } from '../client/arguments.ts';
+import { checkChoice, checkFunction } from '../client/arguments.ts';
+import { checkBounds } from '../client/call-options.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
 import { GiveUp, type WaitOptions } from './give-up.ts';
 import type { Grant } from './grant.ts';
@@ -78,9 +79,22 @@ const plainNames = lockOptionNames({});
 const WAITING = { trying: false } as const;
 const TRYING = { trying: true } as const;
 
-const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** Which leases the code that runs now has been entered with. */
 const entered = new AsyncLocalStorage<ReadonlyMap<Lock, LockLease>>();
+
+const eventNames: OptionNames<LockEvents> = {
+  lockAcquired: true,
+  lockReleased: true,
+  waiting: true,
+  position: true,
+  lost: true,
+  revoked: true,
+};
+
+/** @throws TypeError for an event that does not exist: its listener would never be called. */
+function checkEvent(name: keyof LockEvents): void {
+  checkChoice('event', name, eventNames);
+}
 
 /** What every lock offers. A recipe says how it is contended for. */
 export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
@@ -178,6 +192,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     run: (lease: LockLease) => Promise<T> | T,
     options: Options & ReleaseBound = {} as Options,
   ): Promise<T> {
+    checkFunction('use', run);
     checkOptionNames<object>('use', options, this.optionNames.using);
     checkReleaseBound(options);
     const { releaseTimeoutMs: _, ...acquiring } = options;
@@ -196,12 +211,15 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 
   /** Adds a listener for one of the lock's events and returns the function that removes it. */
   on<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): () => void {
+    checkEvent(name);
+    checkFunction('listener', listener);
     this.events.on(name, listener);
     this.context.registry.setListenedTo(this, true);
     return () => this.off(name, listener);
   }
 
   off<K extends keyof LockEvents>(name: K, listener: (event: LockEvents[K]) => unknown): void {
+    checkEvent(name);
     this.events.off(name, listener);
     this.context.registry.setListenedTo(this, this.events.hasListeners);
   }
@@ -383,8 +401,9 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   /** Refuses bad options before anything is done. @internal */
   protected checkOptions(call: string, options: Options): void {
     this.checkNames(call, options);
-    if (options.timeoutMs !== undefined) {
-      checkDuration('timeoutMs', options.timeoutMs, { min: 0, max: TIMEOUT_MS_MAX });
+    checkBounds(options);
+    if (options.within !== undefined && !((options.within as unknown) instanceof LockLease)) {
+      throw new TypeError('within: a lease is needed');
     }
     if (options.reason !== undefined) checkPeopleText('reason', options.reason);
     this.check(options);

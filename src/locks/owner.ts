@@ -29,11 +29,19 @@ const TEXT_CHARACTERS_MAX = 1_000;
 const DATA_BYTES_MAX = 64 * 1024;
 
 /**
- * Refuses what would make every contender's node large: each of thousands of them is kept by every server.
+ * Refuses what would make every contender's node large: each of thousands of them is kept by every server; and what
+ * nobody who looks would be shown.
  *
- * @throws RangeError.
+ * @throws TypeError, RangeError.
  */
 export function checkOwnerFacts(facts: Partial<Pick<OwnerFacts, 'app' | 'labels'>>): void {
+  const { app, labels } = facts;
+  if (app !== undefined && typeof app !== 'string') {
+    throw new TypeError(`app: ${typeof app} given; a string is needed`);
+  }
+  if (labels !== undefined && (Array.isArray(labels) || !isLabels(labels))) {
+    throw new TypeError('labels: an object whose values are strings is needed');
+  }
   const byteCount = utf8Bytes(JSON.stringify(facts));
   if (byteCount > OWNER_BYTES_MAX) {
     throw new RangeError(

@@ -1,4 +1,5 @@
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import { checkFunction } from '../client/arguments.ts';
 import type { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -78,10 +79,12 @@ export class UpgradableLock extends QueueLock {
     throw new LockUpgradeError(this.name, `upgradable.use inside write.use would wait for itself: ${advice}`);
   }
 
-  override use<T>(
+  override async use<T>(
     run: (lease: UpgradableLease) => Promise<T> | T,
     options: AcquireOptions & ReleaseBound = {},
   ): Promise<T> {
+    // Checked here as well: what is handed on is always a function.
+    checkFunction('use', run);
     return super.use((lease) => run(lease as UpgradableLease), options);
   }
 

@@ -1,6 +1,6 @@
 import { Deadline } from '../base/clock.ts';
 import type { OptionNames } from '../base/option-names.ts';
-import { checkChoice } from '../client/arguments.ts';
+import { checkChoice, checkFunction } from '../client/arguments.ts';
 import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import type { AuditRecord } from './audit-log.ts';
 import type { ContenderInfo, LockInfo } from './inspection.ts';
@@ -108,7 +108,7 @@ export class LockManager {
     last?: LockGrantedCallback<T>,
   ): Promise<T> {
     const [options, callback] = typeof given === 'function' ? [{}, given] : [given, last];
-    if (typeof callback !== 'function') throw new TypeError('callback: a function is needed');
+    checkFunction('callback', callback);
     checkOptions(options);
     const { mode = 'exclusive', ifAvailable = false, steal = false, signal, timeoutMs, reason } = options;
     const sides = this.#locks.readWriteLock(name);
@@ -123,10 +123,10 @@ export class LockManager {
       ...(reason !== undefined && { reason }),
     };
     const lease = await (ifAvailable ? lock.tryAcquire(waiting as never) : lock.acquire(waiting as never));
-    if (!lease) return callback(null);
+    if (!lease) return callback!(null);
     let work: { readonly result: T } | { readonly thrown: unknown };
     try {
-      work = { result: await unlessLost(lease, Promise.resolve(callback({ name, mode, lease }))) };
+      work = { result: await unlessLost(lease, Promise.resolve(callback!({ name, mode, lease }))) };
     } catch (thrown) {
       work = { thrown };
     }

@@ -29,6 +29,19 @@ describe('connect', () => {
       { servers: NOWHERE, writesUnderLocks: 'mine' as never },
       'writesUnderLocks: "mine" given',
     ],
+    ['an app of the wrong type', { servers: NOWHERE, app: 5 as never }, 'app: number given; a string'],
+    ['labels of the wrong type', { servers: NOWHERE, labels: { a: 5 } as never }, 'labels: an object whose'],
+    ['labels that are a list', { servers: NOWHERE, labels: [] as never }, 'labels: an object whose'],
+    ['labels that are null', { servers: NOWHERE, labels: null as never }, 'labels: an object whose'],
+    ['an empty acl', { servers: NOWHERE, acl: [] }, 'acl: an empty list given'],
+    ['an empty folderAcl', { servers: NOWHERE, folderAcl: [] }, 'folderAcl: an empty list given'],
+    ['an acl that is no list', { servers: NOWHERE, acl: 'open' as never }, 'acl: string given; a list'],
+    ['an acl of no entries', { servers: NOWHERE, folderAcl: [null] as never }, 'folderAcl: each entry needs'],
+    [
+      'an acl of unknown permissions',
+      { servers: NOWHERE, folderAcl: [{ scheme: 'world', id: 'anyone', permissions: ['own' as never] }] },
+      'folderAcl: permission own; allowed are',
+    ],
     ['a root around the baton folder', { servers: NOWHERE, root: '/holdfast' }, 'it is inside /holdfast'],
   ])('refuses %s', async (_what, options, message) => {
     expect(process.env['HOLDFAST_SERVERS']).toBeUndefined();
