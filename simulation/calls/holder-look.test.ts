@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } 
 import { silentLog } from '../../src/base/log.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import { ZooKeeper } from '../../src/client/zookeeper.ts';
-import { Holdfast } from '../../src/locks/holdfast.ts';
+import { Holdfast, type HoldfastOptions } from '../../src/locks/holdfast.ts';
 import { Inspection } from '../../src/locks/inspection.ts';
 import type { AcquireOptions } from '../../src/locks/lock.ts';
 import type { LockLease } from '../../src/locks/lock-lease.ts';
@@ -24,11 +24,16 @@ class Scene {
     ...{ clock: this.clock, random: seededRandom(1), delayMsMax: 1, splitChance: 0 },
   });
   readonly transport = new UnansweringTransport(this.network.attach());
-  readonly holder = this.#holdfast('billing', 4711);
-  readonly waiter = this.#holdfast('other', 4712);
+  readonly holder: Holdfast;
+  readonly waiter: Holdfast;
 
-  static async open(): Promise<Scene> {
-    const scene = new Scene();
+  constructor(others: Pick<HoldfastOptions, 'lockDelayMs'>) {
+    this.holder = this.#holdfast('billing', 4711, others);
+    this.waiter = this.#holdfast('other', 4712, others);
+  }
+
+  static async open(others: Pick<HoldfastOptions, 'lockDelayMs'> = {}): Promise<Scene> {
+    const scene = new Scene(others);
     const { clock, network } = scene;
     const starting = startSimulatedServer({
       ...{ clock, network, address: ADDRESS, random: seededRandom(3), syncMsMax: 0 },
@@ -38,12 +43,17 @@ class Scene {
     return scene;
   }
 
-  #holdfast(app: string, pid: number): Holdfast {
+  #holdfast(app: string, pid: number, others: object): Holdfast {
     const transport = app === 'other' ? this.transport : this.network.attach();
-    const options = { clock: this.clock, transport, random: seededRandom(pid), sessionTimeoutMs: 10_000 };
+    const options = {
+      clock: this.clock,
+      transport,
+      random: seededRandom(pid),
+      sessionTimeoutMs: 10_000,
+    };
     const zk = ZooKeeper.open('simulated:2181', { ...options, log: silentLog });
     const process = { host: 'h', pid };
-    return new Holdfast(zk, { ...options, app, process, neighbours: new Neighbours() }, FACTS);
+    return new Holdfast(zk, { ...options, ...others, app, process, neighbours: new Neighbours() }, FACTS);
   }
 
   /** Lets time pass until it has settled. */
@@ -106,7 +116,49 @@ describe('a wait that runs out of time', () => {
     await scene.clock.advance(100);
     await scene.during(first.release());
     expect(await scene.during(acquiring)).toMatchObject({ holder: 'billing@h:4711' });
-    expect(inspecting).toHaveBeenCalledWith('y', expect.anything());
+    expect(inspecting).toHaveBeenCalledWith('y', expect.anything(), expect.anything());
+  });
+
+  test('names the reader that an upgrade waits for, and not itself', async () => {
+    const scene = await Scene.open();
+    const upgradable = await scene.during(scene.waiter.readWriteLock('rw').upgradable.acquire());
+    await scene.during(scene.holder.readWriteLock('rw').read.acquire());
+    const error = await scene.during(upgradable.upgrade({ timeoutMs: 1_000 }).catch((e) => e));
+    expect(error).toMatchObject({ holder: 'billing@h:4711', waiting: 1 });
+  });
+
+  test.each([true, false])(
+    'names the one who came first where the numbers are the same: %s',
+    async (isFirstByName) => {
+      const scene = await Scene.open();
+      // The number that the waiter gets, too.
+      const uuid = (digit: string) => `${digit.repeat(8)}-1111-4111-8111-111111111111`;
+      const nameOf = (digit: string) => `/locks/m/_c_${uuid(digit)}-lock-0000000002`;
+      const { zk } = scene.holder;
+      await scene.during(zk.ensurePath('/locks/m'));
+      const digits = isFirstByName ? ['0', 'f'] : ['f', '0'];
+      for (const [index, digit] of digits.entries()) {
+        const owner = JSON.stringify({ host: 'h', pid: index, app: index === 0 ? 'first' : 'second' });
+        await scene.during(zk.create(nameOf(digit), owner, { mode: 'ephemeral' }));
+      }
+      const acquiring = scene.waiter.mutex('m').acquire({ timeoutMs: 1_000 });
+      const error = await scene.during(acquiring.catch((e) => e));
+      expect(error).toMatchObject({ code: 'ZK_LOCK_TIMEOUT', holder: 'first@h:0' });
+    },
+  );
+
+  test('does not name itself while it holds back', async () => {
+    const scene = await Scene.open({ lockDelayMs: 10_000 });
+    const lease = await scene.during(scene.holder.mutex('m').acquire());
+    const acquiring = scene.waiter
+      .mutex('m')
+      .acquire({ timeoutMs: 1_000 })
+      .catch((e) => e);
+    await scene.clock.advance(100);
+    await scene.during(scene.holder.zk.delete(lease.holding.paths[0]!));
+    const error = await scene.during(acquiring);
+    expect(error).toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    expect(error).not.toHaveProperty('holder');
   });
 
   test('says nothing of a holder, and ends in time, where nothing is answered any more', async () => {

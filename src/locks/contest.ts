@@ -29,8 +29,8 @@ export interface Contest {
   readonly lockDelay?: LockDelay | undefined;
   /** Counts round trips, where somebody wants to know. */
   readonly trace?: { roundTrips: number } | undefined;
-  /** Called each time it turns out that others go first. */
-  onWait?(turn: Extract<Turn, { kind: 'wait' }>): void;
+  /** Called each time it turns out that others go first, with the name of the own entry. */
+  onWait?(turn: Extract<Turn, { kind: 'wait' }>, own: string): void;
 }
 
 /**
@@ -110,7 +110,7 @@ export async function awaitTurn(contest: Contest, place: Place, joinedView: Queu
     if (turn.kind === 'evicted') throw evictedFrom(lockName);
     if (turn.kind === 'granted') break;
     contended = true;
-    contest.onWait?.(turn);
+    contest.onWait?.(turn, place.entry.name);
     const baton = turn.baton || lockDelay !== undefined;
     countRoundTrip(contest);
     const departure = await place.listen(turn.for, { baton, ...(giveUp && { signal: giveUp }) });

@@ -25,6 +25,8 @@ export class HolderLook implements WaitLook {
   waiting?: number;
   /** When the wait ends, by the clock. */
   deadlineMs = 0;
+  /** Entries of the waiter itself. */
+  readonly own = new Set<string>();
   /** The locks that are waited for. */
   readonly #names = new Set<string>();
   #cancel: Cancel | undefined;
@@ -56,12 +58,12 @@ export class HolderLook implements WaitLook {
     if (name === undefined) return;
     this.#asking = new AbortController();
     try {
-      const seen = await inspection.glance(name, this.#asking.signal);
+      const seen = await inspection.glance(name, this.#asking.signal, this.own);
       if (this.#over || !seen) return; // Released meanwhile.
       const { holder, waiting } = seen;
       this.waiting = waiting;
-      const text = ownerText(holder.owner);
-      if (holder.unreadable || text === undefined) return;
+      const text = holder && ownerText(holder.owner);
+      if (!holder || holder.unreadable || text === undefined) return;
       this.holder = text;
       this.since = holder.since;
     } catch {

@@ -1,7 +1,7 @@
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, ServerError } from '../protocol/errors.ts';
 import type { Stat } from '../protocol/records.ts';
-import { inOrder, parseEntry } from '../queue/entry-name.ts';
+import { inOrder, parseEntry, tied } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
 import type { QueueStore } from '../queue/queue-store.ts';
 import { tokensOf } from '../queue/session-tokens.ts';
@@ -80,10 +80,23 @@ export function lockTextOf(role: EntryRole): string {
 
 /** What a glance at a lock shows. */
 export interface Glance {
-  /** The first of those that hold it. */
-  readonly holder: ContenderInfo;
+  /** The first of those that hold it; undefined where too many entries would have to be asked for their order. */
+  readonly holder?: ContenderInfo | undefined;
   readonly waiting: number;
 }
+
+/** Who holds a lock, by the names of entries only. */
+interface Line {
+  readonly folder: string;
+  readonly holders: readonly QueueEntry[];
+  readonly waiting: number;
+  /** The order of the entries is known. */
+  readonly isOrdered: boolean;
+}
+
+/** A glance asks the server about so many entries whose numbers are the same, and no more. */
+const TIES_MAX = 128;
+const NONE: ReadonlySet<string> = new Set();
 
 /** What a look at locks is given up by. */
 export interface LookBounds {
@@ -95,7 +108,8 @@ export class Inspection {
   readonly #zk: ZooKeeper;
   readonly #store: QueueStore;
   readonly #root: string;
-  readonly #glances = new SharedLooks<Glance | undefined>();
+  readonly #lines = new SharedLooks<Line | Glance | undefined>();
+  readonly #holders = new SharedLooks<ContenderInfo | undefined>();
 
   constructor(store: QueueStore, root: string) {
     this.#zk = store.zk;
@@ -138,13 +152,23 @@ export class Inspection {
 
   /**
    * A holder of a lock and how many wait, by three or four requests however many there are: all who ask meanwhile share
-   * them. Undefined if it is free.
+   * them. Entries that are the asker's `own` are passed over. Undefined if it is free.
    */
-  glance(name: string, signal: AbortSignal): Promise<Glance | undefined> {
-    return this.#glances.of(name, signal, (shared) => this.#glance(name, { signal: shared }));
+  async glance(name: string, signal: AbortSignal, own = NONE): Promise<Glance | undefined> {
+    const line = await this.#lines.of(name, signal, (shared) => this.#line(name, { signal: shared }));
+    if (!line || !('folder' in line)) return line;
+    const { folder, holders, waiting, isOrdered } = line;
+    if (!isOrdered) return { waiting };
+    const first = holders.find((entry) => !own.has(entry.name));
+    if (!first) return undefined;
+    const path = `${folder}/${first.name}`;
+    const holder = await this.#holders.of(path, signal, async (shared) => {
+      return (await this.#contender(path, first, { signal: shared }))?.info;
+    });
+    return holder && { holder, waiting };
   }
 
-  async #glance(name: string, bounds: LookBounds): Promise<Glance | undefined> {
+  async #line(name: string, bounds: LookBounds): Promise<Line | Glance | undefined> {
     const path = `${this.#root}/${name}`;
     tokensOf(this.#store, this.#zk.session).prepare();
     const names = await this.#children(path, bounds);
@@ -153,13 +177,31 @@ export class Inspection {
       return holders[0] && { holder: holders[0], waiting: 0 };
     }
     const isSemaphore = names.includes('leases') || names.includes('locks');
-    const held = isSemaphore ? `${path}/leases` : path;
+    const folder = isSemaphore ? `${path}/leases` : path;
     const waits = isSemaphore ? sorted(await this.#children(`${path}/locks`, bounds)).entries : [];
-    const { entries } = isSemaphore ? sorted(await this.#children(held, bounds)) : sorted(names);
-    const { holders, queue } = isSemaphore ? { holders: entries, queue: waits } : divided(entries);
-    const [first] = holders;
-    const holder = first && (await this.#contender(`${held}/${first.name}`, first, bounds))?.info;
-    return holder && { holder, waiting: queue.length };
+    const { entries } = sorted(isSemaphore ? await this.#children(folder, bounds) : names);
+    const ordered = await this.#ordered(folder, entries, bounds);
+    const { holders, queue } = isSemaphore
+      ? { holders: ordered ?? entries, queue: waits }
+      : divided(ordered ?? entries);
+    return { folder, holders, waiting: queue.length, isOrdered: ordered !== undefined };
+  }
+
+  /** Undefined where too many have the same number: their transactions tell then who came first. */
+  async #ordered(
+    folder: string,
+    entries: readonly QueueEntry[],
+    bounds: LookBounds,
+  ): Promise<readonly QueueEntry[] | undefined> {
+    const ties = new Set(tied(entries));
+    if (ties.size === 0) return entries;
+    if (ties.size > TIES_MAX) return undefined;
+    const asked = entries.map(async (entry) => {
+      if (!ties.has(entry)) return entry;
+      const stat = await this.#zk.exists(`${folder}/${entry.name}`, bounds);
+      return stat && { ...entry, czxid: stat.czxid };
+    });
+    return (await Promise.all(asked)).flatMap((entry) => (entry ? [entry] : [])).sort(inOrder);
   }
 
   async #simple(name: string, path: string, bounds: LookBounds): Promise<LockInfo> {

@@ -238,14 +238,15 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   protected tellOfWaiting(
     options: Options,
     lockName: string = this.name,
-  ): (turn: Extract<Turn, { kind: 'wait' }>) => void {
+  ): (turn: Extract<Turn, { kind: 'wait' }>, own: string) => void {
     const { trace, look } = options;
     let waiting = false;
-    return ({ ahead, for: { name } }) => {
+    return ({ ahead, for: { name } }, own) => {
       traceWait(trace, ahead);
       if (look) {
         look.ahead = ahead;
         look.behind = name;
+        look.own.add(own);
         this.waitsForHolder(options, lockName);
       }
       if (!waiting) this.events.emit('waiting', { ahead, behind: name });

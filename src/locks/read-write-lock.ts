@@ -164,6 +164,7 @@ export class WriteLock extends QueueLock<WriteOptions> {
         return this.#noted(grantWithin(this.makeLease(upgraded)), this.#standingOf.get(upgraded.grant)!);
       }
     }
+    for (const path of upgrading.holding.paths) options.look?.own.add(path.slice(path.lastIndexOf('/') + 1));
     const grant = await this.#on(upgrading, giveUp, (standing, orLoss) =>
       contendForUpgrade(this.contest(options, orLoss), standing),
     );
