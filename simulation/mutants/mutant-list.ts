@@ -1024,6 +1024,46 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
+    'src/testing/watch-upkeep.test.ts',
+    mutant('a watch is removed together with one that is being set', [
+      'session/unneeded-watches.ts',
+      'this.#needs.hasListener(kind, path) || this.#needs.isRequested(kind, path);',
+      'this.#needs.hasListener(kind, path);',
+    ]),
+  ),
+  killed(
+    'src/testing/watch-upkeep.test.ts',
+    mutant('a watch that could not be removed at once is never removed', [
+      'session/session-machine.ts',
+      "if (this.#state.kind === 'connected') this.#removeUnneededWatches(nowMs);",
+      '',
+    ]),
+  ),
+  killed(
+    'src/testing/watch-upkeep.test.ts',
+    mutant('a watch that is being set stays when its listener is gone', [
+      'session/watch-registry.ts',
+      'if (intent.kind === kind && intent.watcher === watcher) this.#unwanted.add(intent);',
+      '',
+    ]),
+  ),
+  killed(
+    'src/testing/watch-upkeep.test.ts',
+    mutant('a stream whose watch was removed waits for ever', [
+      'client/watch-stream.ts',
+      "if (event.type === 'watch-removed') this.#end = 'done';",
+      '',
+    ]),
+  ),
+  killed(
+    'src/testing/watch-upkeep.test.ts',
+    mutant('a watch that has fired fires again when its request is repeated', [
+      'session/watch-registry.ts',
+      'if (this.#registeredEarly.has(intent) && !this.#tables[kind].includes(path, watcher))\n        this.#unwanted.add(intent);',
+      '',
+    ]),
+  ),
+  killed(
     'src/testing/observing.test.ts',
     mutant('return waits for the next that waits', [
       'base/endable-generator.ts',

@@ -28,8 +28,6 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
   readonly #deferred: Deferred<V> = deferred<V>();
   /** Takes back the abort listener and the timer of this request. */
   onSettled: (() => void) | undefined;
-  /** Called when the answer comes although the caller has given the request up. */
-  onLateAnswer: (() => void) | undefined;
 
   constructor(spec: RequestSpec<Q, R, V>) {
     super(spec.operation, spec.record, spec.watch, spec.watches);
@@ -51,7 +49,6 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
 
   answered(reply: unknown, zxid: bigint): void {
     this.onSettled?.();
-    this.onLateAnswer?.();
     try {
       this.#deferred.resolve(this.#spec.shape(reply as R, zxid));
     } catch (error) {
@@ -61,7 +58,6 @@ export class PendingRequest<Q = unknown, R = unknown, V = unknown> extends Sessi
 
   refused(serverCode: number): void {
     const answer = this.#spec.shapeRefusal?.(serverCode);
-    if (answer) this.onLateAnswer?.(); // The watch of an `exists` that found nothing is set all the same.
     if (!answer) return this.failed(new ServerError(serverCode, callOf(this.operation.name), this.path));
     this.onSettled?.();
     this.#deferred.resolve(answer.value);

@@ -1,11 +1,9 @@
 import { onceAborted, orAbort } from '../base/abort.ts';
 import type { Cancel, Clock } from '../base/clock.ts';
 import { RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
-import type { WatchIntent } from '../session/watch-registry.ts';
 import { type CallOptions, checkBounds } from './call-options.ts';
 import { PendingRequest, type RequestSpec } from './pending-request.ts';
 import { checkRequestOptions, type RequestOptions } from './request-options.ts';
-import type { Session } from './session.ts';
 import type { SessionDriver } from './session-driver.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 
@@ -18,16 +16,10 @@ const LOOKS_PER_SILENCE = 4;
 export class Requester {
   readonly #keeper: SessionKeeper;
   readonly #clock: Clock;
-  readonly #removeWatch: (session: Session, watch: WatchIntent) => void;
 
-  constructor(
-    keeper: SessionKeeper,
-    clock: Clock,
-    removeWatch: (session: Session, watch: WatchIntent) => void,
-  ) {
+  constructor(keeper: SessionKeeper, clock: Clock) {
     this.#keeper = keeper;
     this.#clock = clock;
-    this.#removeWatch = removeWatch;
   }
 
   /** Not async: the promise the caller awaits is the one the read loop settles, so that nothing comes between. */
@@ -122,15 +114,7 @@ export class Requester {
     const { session } = this.#keeper;
     const giveUp = (reason: unknown) => {
       if (request.stage === 'sent' && request.operation.writes) session.gaveUp(request);
-      if (request.watch && request.stage === 'sent') {
-        // The server will set the watch, so that its answer has to be heard: only then can the watch be removed. An
-        // event may come right behind that answer: the caller's listener must not get it.
-        const watch = { ...request.watch, watcher: () => {} };
-        request.watch = watch;
-        request.onLateAnswer = () => this.#removeWatch(session, watch);
-      } else {
-        driver.input({ kind: 'request-abandoned', request });
-      }
+      driver.input({ kind: 'request-abandoned', request });
       request.failed(reason);
     };
     const onAbort = () => giveUp(signal!.reason);

@@ -35,6 +35,7 @@ class WatchStream implements AsyncIterableIterator<WatchEvent> {
     } else {
       this.#buffer.push(event);
     }
+    if (event.type === 'watch-removed') this.#end = 'done'; // No further event will come.
   }
 
   /** Ends the stream with an error, once what is buffered has been read. */

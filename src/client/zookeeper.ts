@@ -1,3 +1,4 @@
+import { orAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { runSafely } from '../base/emitter.ts';
 import type { Log } from '../base/log.ts';
@@ -118,9 +119,7 @@ export class ZooKeeper implements AsyncDisposable {
     this.servers = config.servers.map(addressText);
     this.#keeper = new SessionKeeper(config);
     this.unreachable = (timeoutMs) => this.#keeper.unreachable(timeoutMs);
-    this.#requester = new Requester(this.#keeper, config.clock, (session, watch) => {
-      void this.#removeWatcher(session, watch);
-    });
+    this.#requester = new Requester(this.#keeper, config.clock);
   }
 
   /** Opens a client without waiting: what is asked of it waits for its first session. */
@@ -410,7 +409,8 @@ export class ZooKeeper implements AsyncDisposable {
 
   /**
    * The events of a persistent watch, as an async iterable; leaving the loop removes the watch. Ends with a
-   * `SessionLostError` when the session is over. A reader that falls far behind gets a `watch-gap`.
+   * `SessionLostError` when the session is over, and after `watch-removed`. A reader that falls far behind gets a
+   * `watch-gap`.
    */
   events(path: string, options: EventsOptions = {}): AsyncGenerator<WatchEvent, void, void> {
     return watchEvents(this, path, options);
@@ -448,9 +448,9 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /**
-   * Takes one listener's one-shot watch away, at the server too if it was the last on that path. Does nothing if it
-   * is not there, or has fired. Other listeners lose nothing: one whose watch was being set at that very moment is
-   * told `watch-removed`.
+   * Takes one listener's one-shot watch away, at the server too if it was the last on that path; also one that a read
+   * is setting at that moment. Does nothing if it is not there, or has fired. Other listeners lose nothing. Where the
+   * server's watch has to stay for now, because another one would be removed with it, the client removes it later.
    */
   unwatch(
     path: string,
@@ -613,7 +613,7 @@ export class ZooKeeper implements AsyncDisposable {
     return (event) => runSafely(listener, { ...event, path: this.#chroot.fromServer(event.path) }, onError);
   }
 
-  /** Takes the watch away at the server only if nothing else of ours needs it: it cannot tell them apart. */
+  /** Takes the watch away at the server only if nothing else of this client needs it: the server has one for all. */
   async #removeWatcher(
     session: Session,
     { kind, path, watcher }: WatchIntent,
@@ -623,14 +623,15 @@ export class ZooKeeper implements AsyncDisposable {
     const { watches } = this.#keeper.driver.machine;
     if (!watches.forget(kind, path, watcher)) return;
     const type = watches.removable(kind, path);
-    if (type === undefined) return;
+    if (type === undefined) return; // The session removes it as soon as it can.
     try {
-      // A watch that was on its way when this is sent is taken away with ours, and told so.
       const record = { path, type: watchTypes[type] };
-      await this.#requester.request(
+      const { signal, ...others } = bounds;
+      const removing = this.#requester.request(
         { operation: operations.removeWatches, record, path, shape: () => undefined },
-        { ...bounds, session },
+        { ...others, session },
       );
+      await orAbort(removing, signal); // It is removed also when the signal has fired before.
     } catch (error) {
       if (bounds.signal?.aborted || error instanceof RequestTimeoutError) throw error;
       const gone = isServerError(error, 'no-watcher') || error instanceof SessionLostError;

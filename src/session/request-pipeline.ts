@@ -158,11 +158,12 @@ export class RequestPipeline {
   /**
    * The connection is over. What is safe to repeat, and what had not reached the socket, goes back to the
    * front of the queue; returns the rest: what may or may not have happened, and what has not and is not to wait for
-   * another connection. `culprit` is not repeated.
+   * another connection. `culprit` is not repeated, nor is what was given up.
    */
   connectionEnded(culprit: SessionRequest | undefined): {
     readonly unknown: readonly SessionRequest[];
     readonly unqueued: readonly SessionRequest[];
+    readonly givenUp: readonly SessionRequest[];
   } {
     const { flushed, unflushed } = this.#takeInFlight();
     const unknown: SessionRequest[] = [];
@@ -177,7 +178,8 @@ export class RequestPipeline {
     const wanted = again.filter((request) => !request.abandoned && !(request instanceof OwnRequest));
     for (const request of wanted) this.#enqueued(request);
     this.#queued.prepend(wanted);
-    return { unknown, unqueued: unflushed.filter((request) => request.unqueued) };
+    const givenUp = again.filter((request) => request.abandoned);
+    return { unknown, unqueued: unflushed.filter((request) => request.unqueued), givenUp };
   }
 
   /** The session is over: takes everything out, what had reached the socket apart from what had not. */

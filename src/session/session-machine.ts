@@ -1,5 +1,4 @@
 import { invariant, unreachable } from '../base/assert.ts';
-import { eventTypes } from '../protocol/constants.ts';
 import { conditionOf, errorCodes, isSessionOver } from '../protocol/error-codes.ts';
 import {
   AuthFailedError,
@@ -32,7 +31,7 @@ import {
   type SessionState,
 } from './session-state.ts';
 import { StallGrace } from './stall-grace.ts';
-import { type WatchEvent, WatchRegistry, type WatchRemoval } from './watch-registry.ts';
+import { WatchRegistry } from './watch-registry.ts';
 import { WatchRestoration } from './watch-restoration.ts';
 
 const NO_EFFECTS: readonly SessionEffect[] = [];
@@ -193,13 +192,13 @@ export class SessionMachine {
   #requestMade(request: SessionRequest, nowMs: number): void {
     switch (this.#state.kind) {
       case 'connected':
-        return this.#send(request, nowMs);
+        this.#send(request, nowMs);
+        return this.watches.requested(request);
       case 'connecting':
       case 'suspended':
         if (request.unqueued) return this.#fail(request, connectionLoss(request, 'not-applied'));
-        if (!this.#pipeline.queue(request))
-          this.#fail(request, queueFull(request, this.#options.queueLimits));
-        return;
+        if (this.#pipeline.queue(request)) return this.watches.requested(request);
+        return this.#fail(request, queueFull(request, this.#options.queueLimits));
       case 'lost':
         return this.#fail(request, sessionOver(this.#state.cause, 'not-applied', request));
       case 'closing':
@@ -215,7 +214,8 @@ export class SessionMachine {
   }
 
   #requestAbandoned(request: SessionRequest): void {
-    if (request.stage === 'queued') this.#pipeline.withdraw(request);
+    if (request.stage === 'queued' && this.#pipeline.withdraw(request)) this.watches.ended(request);
+    this.watches.givenUp(request);
     request.abandoned = true;
   }
 
@@ -232,6 +232,7 @@ export class SessionMachine {
 
   #fail(request: SessionRequest, error: ZkError): void {
     request.stage = 'done';
+    this.watches.failed(request);
     if (!request.abandoned && !(request instanceof OwnRequest)) {
       this.#effects.push({ kind: 'request-failed', request, error });
     }
@@ -278,9 +279,11 @@ export class SessionMachine {
     // The answer that could not be read is the first one's: repeating that request could go on for ever.
     const culprit = error instanceof ProtocolError ? this.#pipeline.expected : undefined;
     this.#gathering.culpritFound(culprit);
-    const { unknown, unqueued } = this.#pipeline.connectionEnded(culprit);
+    const { unknown, unqueued, givenUp } = this.#pipeline.connectionEnded(culprit);
+    for (const request of givenUp) this.watches.ended(request);
     for (const request of unknown) this.#fail(request, connectionLoss(request, 'unknown', error));
     for (const request of unqueued) this.#fail(request, connectionLoss(request, 'not-applied', error));
+    this.watches.disconnected();
     if (this.#state.kind === 'connected') this.#become({ kind: 'suspended' }, error);
     this.#planDial(nowMs);
   }
@@ -295,6 +298,7 @@ export class SessionMachine {
         this.#frameReceived(new JuteReader(frame), nowMs);
         // A frame can end its own connection, and the next one be dialled already: the rest is of a past life.
         if (!this.#listening) return;
+        if (this.#state.kind === 'connected') this.#removeUnneededWatches(nowMs);
         this.watches.expect(this.#pipeline.expected); // After the answer before it, which may have removed some.
       }
       if (this.#frames.fault) throw this.#frames.fault;
@@ -316,7 +320,8 @@ export class SessionMachine {
     if (this.#link.kind === 'authenticating') return this.#saslAnswered(header, input, this.#link, nowMs);
     switch (header.xid) {
       case xids.notification:
-        return this.#notified(WatcherEvent.read(input), header.zxid);
+        this.#effects.push(...this.watches.notified(WatcherEvent.read(input), header.zxid));
+        return;
       case xids.ping: {
         const sentAtMs = this.#keepAlive.pingAnswered();
         if (sentAtMs === undefined) throw new ProtocolError('an answer to a ping that was not sent');
@@ -352,10 +357,8 @@ export class SessionMachine {
         this.#fail(part, sessionOver('expired-by-server', 'not-applied', part));
       return this.#lose('expired-by-server', nowMs);
     }
-    if (request.watch && !request.abandoned) this.watches.answered(request.watch, header.err);
     // Not where the answer is used: that is after the next ones in this chunk, which may have set a watch anew.
-    if (ok && request.operation === operations.removeWatches)
-      this.#effects.push(...this.watches.removedBy(request.record as WatchRemoval));
+    this.#effects.push(...this.watches.answered(request, header.err));
     if (request instanceof GatheredReads && this.#gathering.isRefusedBy(header.err)) {
       for (const read of request.reads) if (!read.abandoned) this.#requestMade(read, nowMs);
     } else {
@@ -378,7 +381,8 @@ export class SessionMachine {
     switch (request.purpose) {
       case 'sasl': // Answered while authenticating, and nowhere else.
       case 'heartbeat':
-        return; // A refusal (a read-only server) confirms nothing and ends nothing.
+      case 'unwatch':
+        return; // A refusal (a read-only server, a watch that has fired) confirms nothing and ends nothing.
       case 'watches':
       case 'watches-restored':
         if (err !== 0) throw new ProtocolError(`setWatches was refused with code ${err}`);
@@ -391,20 +395,14 @@ export class SessionMachine {
     }
   }
 
-  #notified({ type, path }: WatcherEvent, zxid: bigint): void {
-    const eventType = eventTypes[type as keyof typeof eventTypes];
-    if (eventType === undefined) throw new ProtocolError(`an event of type ${type}`);
-    const event: WatchEvent = { type: eventType, path, zxid: zxid > 0n ? zxid : undefined };
-    for (const watcher of this.watches.fire(eventType, path)) {
-      this.#effects.push({ kind: 'watcher-told', watcher, event });
-    }
+  #removeUnneededWatches(nowMs: number): void {
+    for (const removal of this.watches.removals())
+      this.#send(new OwnRequest('unwatch', operations.removeWatches, removal), nowMs);
   }
 
   #watchesRestored(): void {
     this.#restoration.completed(this.#lastZxid);
-    for (const [path, watcher] of this.watches.persistentWatchers()) {
-      this.#effects.push({ kind: 'watcher-told', watcher, event: { type: 'watch-gap', path } });
-    }
+    this.#effects.push(...this.watches.gaps());
   }
 
   // From the handshake to an open link

@@ -8,9 +8,7 @@ const NO_WATCHES: readonly WatchIntent[] = [];
 export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
   readonly operation: Operation<Q, R>;
   readonly record: Q;
-  /** Registered when the answer says that the server has set it. Replaced when its caller gives the request up. */
-  watch: WatchIntent | undefined;
-  /** Registered when all requests before this one are answered: what they have missed is told before the answer. */
+  readonly watch: WatchIntent | undefined;
   readonly watches: readonly WatchIntent[];
   watchedAttempt = 0;
   /** `sent` is where an outcome becomes unknown if no answer comes; `done` is where it is known or given up. */
@@ -46,7 +44,7 @@ export class SessionRequest<Q = unknown, R = unknown> implements WatchesAsked {
 /** A request of the session's own; nobody outside waits for it. */
 export class OwnRequest<Q = unknown, R = unknown> extends SessionRequest<Q, R> {
   /** `watches-restored` is the last of the setWatches frames of a connection. */
-  readonly purpose: 'heartbeat' | 'watches' | 'watches-restored' | 'sasl' | 'close';
+  readonly purpose: 'heartbeat' | 'watches' | 'watches-restored' | 'unwatch' | 'sasl' | 'close';
 
   constructor(purpose: OwnRequest['purpose'], operation: Operation<Q, R>, record: Q) {
     super(operation, record);

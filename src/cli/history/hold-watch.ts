@@ -46,13 +46,14 @@ export async function* watchHolds(
       yield* await outage.during(follower.look());
       for (;;) {
         const { done, value } = await outage.during(change);
-        if (done) return;
+        if (done) break;
         if (value.type === 'watch-gap') yield* follower.gap();
         follower.changed(value);
         yield* await outage.during(follower.look());
         change = changes.next();
         change.catch(() => {});
       }
+      yield* follower.gap(); // The watch was removed: another one is set, and what happened in between is looked up.
     } catch (error) {
       if (signal.aborted) return;
       if (!isOutage(error)) throw error;
