@@ -1024,7 +1024,15 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/testing/watch-upkeep.test.ts',
+    'src/server/watch-requests.test.ts',
+    mutant('setWatches reports nodes that may not be read', [
+      'server/watch-requests.ts',
+      'isAllowed(acl, permissions.read, connection.identities);',
+      'isAllowed(acl, permissions.read, connection.identities) || true;',
+    ]),
+  ),
+  killed(
+    'simulation/calls/watch-upkeep.test.ts',
     mutant('a watch is removed together with one that is being set', [
       'session/unneeded-watches.ts',
       'this.#needs.hasListener(kind, path) || this.#needs.isRequested(kind, path);',
@@ -1032,7 +1040,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/testing/watch-upkeep.test.ts',
+    'simulation/calls/watch-upkeep.test.ts',
     mutant('a watch that could not be removed at once is never removed', [
       'session/session-machine.ts',
       "if (this.#state.kind === 'connected') this.#removeUnneededWatches(nowMs);",
@@ -1040,7 +1048,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/testing/watch-upkeep.test.ts',
+    'simulation/calls/watch-upkeep.test.ts',
     mutant('a watch that is being set stays when its listener is gone', [
       'session/watch-registry.ts',
       'if (intent.kind === kind && intent.watcher === watcher) this.#unwanted.add(intent);',
@@ -1048,7 +1056,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/testing/watch-upkeep.test.ts',
+    'simulation/calls/watch-upkeep.test.ts',
     mutant('a stream whose watch was removed waits for ever', [
       'client/watch-stream.ts',
       "if (event.type === 'watch-removed') this.#end = 'done';",
@@ -1056,7 +1064,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/testing/watch-upkeep.test.ts',
+    'simulation/calls/watch-upkeep.test.ts',
     mutant('a watch that has fired fires again when its request is repeated', [
       'session/watch-registry.ts',
       'if (this.#registeredEarly.has(intent) && !this.#tables[kind].includes(path, watcher))\n        this.#unwanted.add(intent);',

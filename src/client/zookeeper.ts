@@ -467,7 +467,7 @@ export class ZooKeeper implements AsyncDisposable {
   /**
    * Sets one-shot watches on several nodes by one request: on those that are there (`data`), and on those that are not
    * (`exists`). One whose node was changed after transaction `zxid`, or is not as expected, is told so at once, before
-   * the answer. Not checked against access lists. @internal
+   * the answer. Of nodes that may not be read, a server may report nothing. @internal
    */
   watchSince(
     zxid: bigint,

@@ -1,7 +1,8 @@
-import { addWatchModes } from '../protocol/constants.ts';
+import { addWatchModes, permissions } from '../protocol/constants.ts';
 import type { operations } from '../protocol/operations.ts';
 import type { ValueOf } from '../protocol/record.ts';
-import { Refusal } from './access.ts';
+import { isAllowed, prepareAccess, Refusal } from './access.ts';
+import type { TreeNode } from './data-tree.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 import { ITEMS_PER_STEP, type SlicedResult } from './sliced-work.ts';
@@ -53,26 +54,33 @@ export class WatchRequests {
    * Sets a client's watches again on a new connection, and returns the events that it missed: a watch whose node
    * changed since `relativeZxid` fires instead of being set. Persistent ones do not say what they missed. Each path is
    * looked at by itself, so that others may have their turn in between.
+   *
+   * As with live events, nothing is reported of a node that the connection may not read: its watch is set, whatever has
+   * happened, so that `relativeZxid` cannot be used to search for the time of a write. That a node is absent is reported
+   * whoever asks, since its access list is gone with it, and every `exists` is told as much.
    */
   *restore(connection: ServerConnection, lists: Lists): SlicedResult<NodeChange[]> {
     const { tree, watches } = this.#state;
     const missed: NodeChange[] = [];
     const { relativeZxid, ...pathLists } = lists;
+    const mayRead = ({ acl }: TreeNode) => isAllowed(acl, permissions.read, connection.identities);
     const restore: { readonly [K in keyof typeof pathLists]: (path: string) => void } = {
       dataWatches(path) {
         const node = tree.get(path);
         if (!node) missed.push({ type: 'node-deleted', path });
-        else if (node.mzxid > relativeZxid) missed.push({ type: 'node-data-changed', path });
+        else if (node.mzxid > relativeZxid && mayRead(node)) missed.push({ type: 'node-data-changed', path });
         else watches.watchData(path, connection);
       },
       existWatches(path) {
-        if (tree.get(path)) missed.push({ type: 'node-created', path });
+        const node = tree.get(path);
+        if (node && mayRead(node)) missed.push({ type: 'node-created', path });
         else watches.watchData(path, connection);
       },
       childWatches(path) {
         const node = tree.get(path);
         if (!node) missed.push({ type: 'node-deleted', path });
-        else if (node.pzxid > relativeZxid) missed.push({ type: 'node-children-changed', path });
+        else if (node.pzxid > relativeZxid && mayRead(node))
+          missed.push({ type: 'node-children-changed', path });
         else watches.watchChildren(path, connection);
       },
       persistentWatches: (path) => watches.watchPersistently(path, connection),
@@ -89,7 +97,9 @@ export class WatchRequests {
     try {
       for (const [name, restoreOne] of Object.entries(restore)) {
         for (const [index, path] of lists[name as keyof typeof restore].entries()) {
-          if (index % ITEMS_PER_STEP === ITEMS_PER_STEP - 1) yield;
+          const acl = tree.get(path)?.acl;
+          const isSlow = acl !== undefined && prepareAccess(acl, connection.identities);
+          if (isSlow || index % ITEMS_PER_STEP === ITEMS_PER_STEP - 1) yield;
           restoreOne(path);
         }
       }

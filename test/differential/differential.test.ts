@@ -25,7 +25,8 @@ describe('the embedded server', () => {
 
   test('differs on purpose in a few points, each for a reason', () => {
     // Each new difference has to raise this by hand. The eleventh is a session's password, checked before its connection.
-    expect(knownDifferences.length).toBeLessThanOrEqual(11);
+    // The twelfth closes a leak: setWatches reported changes of nodes that may not be read.
+    expect(knownDifferences.length).toBeLessThanOrEqual(12);
     for (const { what, why } of knownDifferences) expect(what).not.toBe(why);
   });
 });

@@ -85,7 +85,7 @@ class Generator {
   readonly #onRoot: boolean;
   readonly #names: readonly string[];
   readonly #sessions: number;
-  /** Nobody is ever kept from reading: without that, `exists` differs. */
+  /** Nobody is ever kept from reading: without that, `exists` and `setWatches` differ. */
   readonly #readable: boolean;
   /** Where nodes may be, as far as can be told without looking: most requests should meet one. */
   readonly #likely: string[] = [];
@@ -390,8 +390,9 @@ class Generator {
   #setWatches(session: number, index: number): Call {
     const paths = (zone: string, length: number) =>
       Array.from({ length }, () => this.#path()).filter(
-        // A null in a list makes ZooKeeper stop in the middle of it.
-        (path) => path !== null && this.#zoneOf(session, path) === zone,
+        // A null in a list makes ZooKeeper stop in the middle of it. Only ZooKeeper reports what may not be read.
+        (path) =>
+          path !== null && this.#zoneOf(session, path) === zone && (this.#readable || zone !== 'one-shot'),
       );
     const two = this.#chance(0.5);
     const record: Record<string, unknown> = {

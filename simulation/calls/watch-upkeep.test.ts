@@ -2,15 +2,15 @@
 // reconnects and lost sessions, on a simulated network.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { seededRandom } from '../base/random.ts';
-import { connect, type ZooKeeper } from '../client/zookeeper.ts';
-import type { AddWatchMode, WatchType } from '../protocol/constants.ts';
-import { watchKinds } from '../server/watch-table.ts';
-import type { WatchEvent } from '../session/watch-registry.ts';
-import { SimulatedFolder } from './simulated-folder.ts';
-import { SimulatedNetwork, type SimulatedUplink } from './simulated-network.ts';
-import { type SimulatedServer, startSimulatedServer } from './simulated-server.ts';
-import { VirtualClock } from './virtual-clock.ts';
+import { seededRandom } from '../../src/base/random.ts';
+import { connect, type ZooKeeper } from '../../src/client/zookeeper.ts';
+import type { AddWatchMode, WatchType } from '../../src/protocol/constants.ts';
+import { watchKinds } from '../../src/server/watch-table.ts';
+import type { WatchEvent } from '../../src/session/watch-registry.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { SimulatedFolder } from '../environment/simulated-folder.ts';
+import { SimulatedNetwork, type SimulatedUplink } from '../environment/simulated-network.ts';
+import { type SimulatedServer, startSimulatedServer } from '../environment/simulated-server.ts';
 
 const RUNS = Number(process.env['HOLDFAST_WATCH_RUNS'] ?? 150);
 const SEED = Number(process.env['HOLDFAST_WATCH_SEED'] ?? 31);
