@@ -54,7 +54,9 @@ for (const file of files.filter((each) => /^(src|simulation)\/.*(?<!\.test)\.ts$
 }
 
 // Node looks through all listeners of a signal for each that is added or removed, and warns of a leak from eleven on.
-for (const file of files.filter((each) => /^src\/(?!cli\/|testing\/|base\/abort\.ts$).*(?<!\.test)\.ts$/.test(each))) {
+for (const file of files.filter((each) =>
+  /^src\/(?!cli\/|testing\/|base\/abort\.ts$).*(?<!\.test)\.ts$/.test(each),
+)) {
   if (/addEventListener\(\s*'abort'/.test(readFileSync(file, 'utf8')))
     fault(
       file,

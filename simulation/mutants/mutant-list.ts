@@ -70,6 +70,7 @@ const OPINION = 'queue/second-opinion.ts';
 const CONTEST = 'locks/contest.ts';
 const LOCK_FILE = 'base/lock-file.ts';
 const INTAKE = 'server/request-intake.ts';
+const REFUSED_TEST = 'test/locks/refused-removals.test.ts';
 const INTAKE_TEST = 'src/server/request-intake.test.ts';
 const LEASE = 'locks/lock-lease.ts';
 const LOCK = 'locks/lock.ts';
@@ -303,8 +304,8 @@ export const mutants: readonly Mutant[] = [
     'src/locks/give-up.test.ts',
     mutant('an upgrade goes on waiting when the lease that it stands on is lost', [
       'locks/give-up.ts',
-      'this.#stopListening = onLost((error) => this.#controller.abort(error));',
-      'this.#stopListening = onLost(() => {});',
+      '[onLost((error) => this.#controller.abort(error)), ',
+      '[onLost(() => {}), ',
     ]),
   ),
   killed(
@@ -744,8 +745,8 @@ export const mutants: readonly Mutant[] = [
     'simple',
     mutant('a simple lock deletes again without looking', [
       WRITES,
-      'if (asked && czxid !== undefined && (',
-      'if (!asked && czxid !== undefined && asked && (',
+      'if (madeBy && mayBeAnother && (',
+      'if (madeBy && madeBy.mayBeAnother && (',
     ]),
   ),
   of(
@@ -964,9 +965,77 @@ export const mutants: readonly Mutant[] = [
     'test/locks/unknown-options.test.ts',
     mutant('a reader within a lease has any option', [
       READ_WRITE,
-      "    this.checkNames('acquire', options);\n    return this.#sharedWith",
+      "    this.checkOptions('acquire', options);\n    return this.#sharedWith",
       '    return this.#sharedWith',
     ]),
+  ),
+  killed(
+    REFUSED_TEST,
+    mutant('a refused removal is not repeated', [
+      PLACE,
+      'void repeatRefusedRemoval(this.#store, entry, () => this.leave());',
+      'void entry;',
+    ]),
+  ),
+  killed(
+    REFUSED_TEST,
+    mutant('a refused release of a shared place is forgotten', [
+      SHARED_PLACE,
+      'return this.#gone ? this.leave() : DONE;',
+      'return DONE;',
+    ]),
+  ),
+  killed(
+    REFUSED_TEST,
+    mutant('a refused shared place is not tried again before the next one', [
+      'locks/shared-mutex.ts',
+      'if (this.#refused) await orAbort(this.#leaveRefused(), giveUp);',
+      '',
+    ]),
+  ),
+  killed(
+    REFUSED_TEST,
+    mutant('a refused release of a simple lock removes the node of the next holder', [
+      PLACE,
+      'mayBeAnother: this.#isRefused',
+      'mayBeAnother: false',
+    ]),
+  ),
+  killed(
+    'src/locks/leader-election.test.ts',
+    mutant('a refused release ends the leading', [
+      'locks/leader-election.ts',
+      "this.context.log('warn', 'the release at the end of a term was refused, and is repeated', refusal);",
+      'throw refusal.error;',
+    ]),
+  ),
+  killed(
+    'src/locks/holder-look.test.ts',
+    mutant('a waiter names itself as the holder', [
+      'locks/inspection.ts',
+      'holders.find((entry) => !own.has(entry.name))',
+      'holders[0]',
+    ]),
+  ),
+  killed(
+    'src/locks/holder-look.test.ts',
+    mutant('equal numbers are taken in the order of their names', [
+      'locks/inspection.ts',
+      'if (ties.size === 0) return entries;',
+      'if (ties.size >= 0) return entries;',
+    ]),
+  ),
+  killed(
+    'test/locks/one-signal.test.ts',
+    mutant('a wait with a bound adds a listener of its own', [
+      'locks/give-up.ts',
+      'this.#stopListening = ifAborted(outer, () => this.#controller.abort(outer!.reason));',
+      "outer?.addEventListener('abort', () => this.#controller.abort(outer!.reason));\n    this.#stopListening = () => {};",
+    ]),
+  ),
+  killed(
+    'test/locks/bad-functions.test.ts',
+    mutant('a lock is taken for what cannot be run', [LOCK, "    checkFunction('use', run);\n", '']),
   ),
   killed(
     'src/locks/lock-registry.test.ts',

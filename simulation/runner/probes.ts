@@ -33,7 +33,11 @@ export const probes: readonly Probe[] = [
     'locks/contest.ts',
     "if (turn.kind === 'evicted'‹ && @@›) throw evictedFrom(lockName);",
   ),
-  probe('turn: waits', 'locks/contest.ts', 'contended = true;\n    ‹@@; ›contest.onWait?.(turn);'),
+  probe(
+    'turn: waits',
+    'locks/contest.ts',
+    'contended = true;\n    ‹@@; ›contest.onWait?.(turn, place.entry.name);',
+  ),
   probe(
     'turn: granted by a baton',
     'locks/contest.ts',
@@ -114,7 +118,7 @@ export const probes: readonly Probe[] = [
   probe(
     'gate: given up before it opened',
     'queue/connection-gate.ts',
-    'const onAbort = () => {\n‹        @@;\n›',
+    'const stopListening = ifAborted(signal, () => {\n‹        @@;\n›',
   ),
   probe(
     'join: taken back before it was sent',
@@ -235,7 +239,7 @@ export const probes: readonly Probe[] = [
   probe(
     'writes: a shared name was looked at first',
     'queue/settled-writes.ts',
-    'if (asked && czxid !== undefined‹ && @@› && (',
+    'if (madeBy && mayBeAnother‹ && @@› && (',
   ),
   // Recipes
   probe('semaphore: waits for permits', 'locks/semaphore.ts', '‹@@; ›await joined.place.awaitView('),
