@@ -60,6 +60,7 @@ function killed(killer: string, planted: Mutant): Mutant {
 }
 
 const QUEUE = 'queue/zookeeper-queue.ts';
+const JOIN = 'queue/join-attempt.ts';
 const LONE = 'queue/lone-joins.ts';
 const PASS_ON = 'queue/pass-on.ts';
 const PLACE = 'queue/zookeeper-place.ts';
@@ -67,7 +68,7 @@ const WRITES = 'queue/settled-writes.ts';
 const CATCH_UP = 'queue/catch-up.ts';
 const TOKENS = 'queue/session-tokens.ts';
 const OPINION = 'queue/second-opinion.ts';
-const CONTEST = 'locks/contest.ts';
+const CONTEST = 'locks/contention.ts';
 const LOCK_FILE = 'base/lock-file.ts';
 const INTAKE = 'server/request-intake.ts';
 const REFUSED_TEST = 'test/locks/refused-removals.test.ts';
@@ -228,30 +229,30 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   mutant('a create whose answer was lost is made again without looking (zktools 2, Accumulo 1086)', [
-    QUEUE,
-    'return untilWritable(this.#bounds, () => this.#find());',
+    JOIN,
+    'return untilWritable({ clock: store.clock, session }, () => this.#find());',
     'return undefined;',
   ]),
   mutant('a wait that is given up leaves its node (zk-ruby 49, aiozk 34)', [
     CONTEST,
-    'void place?.leave().catch(() => {}); // The first error is the one to tell.',
+    'void place.leave().catch(() => {}); // The first error is the one to tell.',
     '',
   ]),
   mutant('a create that is given up on the way leaves its node', [
-    QUEUE,
-    'entering.then(leaveAll).catch(() => {});',
+    JOIN,
+    'joining.then(leaveAll).catch(() => {});',
     '',
   ]),
   givingUp(
     mutant('an entry that nobody wants any more is made when there is a connection again', [
-      'queue/gathered-writes.ts',
+      'queue/batched-writes.ts',
       'if (!creation.isWaiting) return;',
       'return;',
     ]),
   ),
   givingUp(
     mutant('a create whose answer was lost is made again although it was given up', [
-      QUEUE,
+      JOIN,
       'signal?.throwIfAborted();\n      const folders',
       'const folders',
     ]),
@@ -276,7 +277,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a try does not settle before its place has been left', [
     CONTEST,
-    'await orAbort(place.leave(), giveUp); // Goes on behind the call.',
+    'await orAbort(place.leave(), signal); // Goes on behind the call.',
     'await place.leave();',
   ]),
   of(
@@ -289,8 +290,8 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a look at entries with the same number goes on when it is given up', [
     QUEUE,
-    'const asking = { ...(session && { session }), ...(signal && { signal }) };',
-    'const asking = { ...(session && { session }) };',
+    'this.read(await this.#store.facts.zk.children(this.path, options), options),',
+    'this.read(await this.#store.facts.zk.children(this.path, options), {}),',
   ]),
   killed(
     'test/locks/trying.test.ts',
@@ -318,7 +319,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a try that was overtaken leaves its node (kazoo 732)', [
     CONTEST,
-    '  await orAbort(place.leave(), giveUp); // Goes on behind the call.\n  return undefined;',
+    '  await orAbort(place.leave(), signal); // Goes on behind the call.\n  return undefined;',
     '  return undefined;',
   ]),
   mutant('a release is tried once only (CURATOR-486, CURATOR-678)', [
@@ -471,9 +472,9 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant('the token is the sequence number', [
-    QUEUE,
-    'entry, czxid, session, data });',
-    'entry, czxid, token: BigInt(entry.sequence) + 1n, session, data });',
+    JOIN,
+    'entry, czxid, token, data }));',
+    'entry, czxid, token: BigInt(entry.sequence) + 1n, data }));',
   ]),
   mutant(
     'a grant is not looked at again before it is handed out (etcd 11456)',
@@ -640,7 +641,7 @@ export const mutants: readonly Mutant[] = [
     'src/queue/zookeeper-place.test.ts',
     mutant('a hold that awaited a reconnection does not look for its node', [
       PLACE,
-      "Promise.all([zk.sync('/', { session }), this.#watchSelf()])",
+      "Promise.all([zk.sync('/', { session }), this.#own.watch()])",
       "zk.sync('/', { session })",
     ]),
   ),
@@ -661,26 +662,26 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/queue/gathered-writes.test.ts',
+    'src/queue/batched-writes.test.ts',
     mutant('an entry that was given up is made after its transaction was refused', [
-      'queue/gathered-writes.ts',
+      'queue/batched-writes.ts',
       'const wanted = writes.filter((write) => !write.givenUp);',
       'const wanted = writes;',
     ]),
   ),
   killed(
-    'src/queue/gathered-writes.test.ts',
+    'src/queue/batched-writes.test.ts',
     mutant('a transaction that cannot be sent fails all writes that are in it', [
-      'queue/gathered-writes.ts',
-      'return this.#oneByOne(writes); // Refused before it left',
-      'for (const write of writes) write.reject(new RangeError("too long")); return; // Refused before it left',
+      'queue/batched-writes.ts',
+      'return this.#sendOneByOne(writes); // Refused before it was sent',
+      'for (const write of writes) write.answer.reject(new RangeError("too long")); return; // Refused before it was sent',
     ]),
   ),
   killed(
     'test/locks/request-bytes.test.ts',
     mutant('watches of one tick are counted and not measured', [
-      'queue/gathered-watches.ts',
-      'present.byteCount + byteCount > GATHERED_BYTES_MAX);',
+      'queue/batched-watches.ts',
+      'present.byteCount + byteCount > BATCH_BYTES_MAX);',
       'present.byteCount + byteCount < 0);',
     ]),
   ),
@@ -698,20 +699,20 @@ export const mutants: readonly Mutant[] = [
     mutant(
       'the end of a session is taken for a removal',
       [
-        PLACE,
-        'if (this.#leaving || this.#evicted || isEnding(this.#facts.session)) return;',
-        'if (this.#leaving || this.#evicted) return;',
+        'queue/own-node.ts',
+        'if (this.#isLeft || this.#isEvicted || isEnding(this.#shared.session)) return;',
+        'if (this.#isLeft || this.#isEvicted) return;',
       ],
       [
         CONTEST,
-        'view = await place.view(giveUp);',
-        'if (place.evicted) throw evictedFrom(lockName);\n    view = await place.view(giveUp);',
+        'view = await place.view(signal);',
+        'if (place.evicted) throw evictedFrom(contest.lockName);\n      view = await place.view(signal);',
       ],
     ),
   ),
   mutant('a lost session ends a wait', [
     CONTEST,
-    'if (!(error instanceof SessionLostError)) throw error;\n      contest.giveUp?.throwIfAborted();',
+    'if (!(error instanceof SessionLostError)) throw error;\n      signal?.throwIfAborted();',
     'throw error;',
   ]),
   rare(
@@ -841,8 +842,8 @@ export const mutants: readonly Mutant[] = [
     { faults: ['expire'] },
     mutant('a wait that was called off ends with the session', [
       CONTEST,
-      'contest.giveUp?.throwIfAborted(); // Why',
-      'if (contest.giveUp?.aborted) throw error; // Why',
+      'signal?.throwIfAborted(); // The caller',
+      'if (signal?.aborted) throw error; // The caller',
     ]),
   ),
   mutant('the server expires sessions early', [
@@ -973,7 +974,7 @@ export const mutants: readonly Mutant[] = [
     REFUSED_TEST,
     mutant('a refused removal is not repeated', [
       PLACE,
-      'void repeatRefusedRemoval(this.#store, entry, () => this.leave());',
+      'void repeatRefusedRemoval(store, entry, () => this.leave());',
       'void entry;',
     ]),
   ),

@@ -20,48 +20,52 @@ export const probes: readonly Probe[] = [
   // Waiting for the turn
   probe(
     'turn: granted at once, alone',
-    'locks/contest.ts',
-    '‹@@; ›return new PlaceGrant(place, holding, false);',
+    'locks/contention.ts',
+    "if (turn.kind === 'granted') ‹{ if (view.entries.length === 1) @@; ›break;‹ }›",
   ),
   probe(
     'turn: granted at once or after a look',
-    'locks/contest.ts',
-    "if (turn.kind === 'granted'‹ && @@›) break;",
+    'locks/contention.ts',
+    "if (turn.kind === 'granted'‹ && @@›)",
   ),
   probe(
     'turn: found itself removed',
-    'locks/contest.ts',
-    "if (turn.kind === 'evicted'‹ && @@›) throw evictedFrom(lockName);",
+    'locks/contention.ts',
+    "if (turn.kind === 'evicted'‹ && @@›) throw evictedFrom(contest.lockName);",
   ),
   probe(
     'turn: waits',
-    'locks/contest.ts',
-    'contended = true;\n    ‹@@; ›contest.onWait?.(turn, place.entry.name);',
+    'locks/contention.ts',
+    'contended = true;\n      ‹@@; ›contest.onWait?.(turn, place.entry.name);',
   ),
   probe(
     'turn: granted by a baton',
-    'locks/contest.ts',
+    'locks/contention.ts',
     "if (departure === 'released' && turn.baton && !place.evicted‹ && @@›) break;",
   ),
-  probe('turn: looks again after a departure', 'locks/contest.ts', '‹@@; ›view = await place.view(giveUp);'),
+  probe(
+    'turn: looks again after a departure',
+    'locks/contention.ts',
+    '‹@@; ›view = await place.view(signal);',
+  ),
   probe(
     'contend: again in a new session',
-    'locks/contest.ts',
-    'contest.giveUp?.throwIfAborted(); // Why it ends is that nobody waits.‹\n      @@;›',
+    'locks/contention.ts',
+    'signal?.throwIfAborted(); // The caller waits no more, and hears of that.‹\n      @@;›',
   ),
   probe(
     'try: busy by the first look',
-    'locks/contest.ts',
+    'locks/contention.ts',
     'if (!isFree(before.entries, rule)‹ && @@›) return undefined;',
   ),
   probe(
     'try: overtaken after joining',
-    'locks/contest.ts',
-    '‹@@; ›await orAbort(place.leave(), giveUp); // Goes on behind the call.\n  return undefined;',
+    'locks/contention.ts',
+    '‹@@; ›await orAbort(place.leave(), signal); // Goes on behind the call.\n  return undefined;',
   ),
   probe(
     'hold: given up while it was confirmed',
-    'locks/contest.ts',
+    'locks/contention.ts',
     '} catch (error) {\n    ‹@@; ›holding.then(',
   ),
   // The lease
@@ -107,7 +111,7 @@ export const probes: readonly Probe[] = [
   probe(
     'try: again in a new session',
     'locks/lock.ts',
-    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
+    '‹{ let attempts = 0; return ›rejoinOnSessionLoss(giveUp, () => ‹(attempts++ > 0 && @@, ›this.tryContend(trace ? { ...options, trace } : options, giveUp)‹)›)‹; }›',
   ),
   // The queue
   probe(
@@ -122,13 +126,13 @@ export const probes: readonly Probe[] = [
   ),
   probe(
     'join: taken back before it was sent',
-    'queue/gathered-writes.ts',
+    'queue/batched-writes.ts',
     'if (!creation.isWaiting) return;‹\n    @@;›',
   ),
   probe(
     'join: alone by its number',
-    'queue/zookeeper-queue.ts',
-    '‹@@; ›return { place, others: NOBODY, view: { entries: [place.entry], foreign: NONE } };',
+    'queue/join-attempt.ts',
+    'if (guess && queue.lone.isRight(guess, place.entry)‹ && @@›) {',
   ),
   probe(
     'join: somebody was in between',
@@ -147,25 +151,25 @@ export const probes: readonly Probe[] = [
   ),
   probe(
     'join: the folder is missing',
-    'queue/zookeeper-queue.ts',
-    "if (isServerError(error, 'no-node')‹ && @@›) {\n      for (const queue",
+    'queue/join-attempt.ts',
+    "if (isServerError(error, 'no-node')‹ && @@›) return this.#missFolders(error, folders);",
   ),
-  probe(
-    'join: the answer was lost',
-    'queue/zookeeper-queue.ts',
-    'if (!isInterrupted(error)) throw error;\n    ‹@@; ›return untilWritable(',
-  ),
+  probe('join: the answer was lost', 'queue/join-attempt.ts', '‹@@; ›return untilWritable('),
   probe(
     'join: found by its id',
-    'queue/zookeeper-queue.ts',
+    'queue/join-attempt.ts',
     'if (mine.length === this.#prefixes.length‹ && @@›) return inQueueOrder(',
   ),
   probe(
     'join: not found, made again',
-    'queue/zookeeper-queue.ts',
-    '‹@@; ›await Promise.all(paths.map((path) => deleteForSure(',
+    'queue/join-attempt.ts',
+    '‹@@; ›await Promise.all(\n          paths.map((path) => deleteForSure(',
   ),
-  probe('join: given up on the way', 'queue/zookeeper-queue.ts', '‹@@; ›entrance.withdraw(signal.reason);'),
+  probe(
+    'join: given up on the way',
+    'queue/join-attempt.ts',
+    '‹@@; ›if (this.#creation) this.#shared.writes.withdraw(',
+  ),
   probe(
     'queue: entries that their numbers cannot order',
     'queue/zookeeper-queue.ts',
@@ -174,15 +178,15 @@ export const probes: readonly Probe[] = [
   probe(
     'queue: no folder is an empty queue',
     'queue/zookeeper-queue.ts',
-    "if (isServerError(error, 'no-node')‹ && @@›) return { entries: [], foreign: [] };",
+    "if (isServerError(error, 'no-node')‹ && @@›) return EMPTY;",
   ),
   // The place
   probe(
     'place: told of a departure',
-    'queue/zookeeper-place.ts',
-    "if (type !== 'session-lost'‹ && @@›) told.resolve('gone');",
+    'queue/predecessor-watch.ts',
+    "else if (type !== 'session-lost'‹ && @@›) this.#listener.resolve('gone');",
   ),
-  probe('place: told of a baton', 'queue/zookeeper-place.ts', 'strayed = !watched;‹ @@;›'),
+  probe('place: told of a baton', 'queue/predecessor-watch.ts', '‹@@; ›this.#hasStrayed = !this.#isSet;'),
   probe('place: told by a neighbour', 'queue/zookeeper-place.ts', '‹@@; ›succession.begin();'),
   probe(
     'place: a neighbour gave up',
@@ -209,12 +213,8 @@ export const probes: readonly Probe[] = [
     'queue/zookeeper-place.ts',
     '#makeBatonFolder(): void {‹\n    @@;›',
   ),
-  probe('place: removed by someone else', 'queue/zookeeper-place.ts', 'this.#evicted = true;‹\n    @@;›'),
-  probe(
-    'place: a mark was read and taken away',
-    'queue/zookeeper-place.ts',
-    '‹@@; ›const { version } = stat;',
-  ),
+  probe('place: removed by someone else', 'queue/own-node.ts', '‹@@; ›this.#isEvicted = true;'),
+  probe('place: a mark was read and taken away', 'queue/own-node.ts', '‹@@; ›store.zk.set(path, written,'),
   probe('place: a reader beside the writer', 'queue/zookeeper-place.ts', 'this.#accompanied = true;‹ @@;›'),
   probe(
     'place: a hold had to be confirmed',
@@ -246,7 +246,7 @@ export const probes: readonly Probe[] = [
   probe(
     'semaphore: again in a new session',
     'locks/semaphore.ts',
-    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
+    '‹let attempts = 0; ›return rejoinOnSessionLoss(giveUp, () => ‹(attempts++ > 0 && @@, ›this.#contendOnce(options, giveUp)‹)›);',
   ),
   probe(
     'multi-lock: one of several failed',
@@ -256,7 +256,7 @@ export const probes: readonly Probe[] = [
   probe(
     'multi-lock: again in a new session',
     'locks/multi-lock.ts',
-    'if (!(error instanceof SessionLostError)) throw error;‹ @@;›',
+    '‹let attempts = 0; ›return rejoinOnSessionLoss(giveUp, async () => {‹ if (attempts++ > 0) @@;›',
   ),
   probe(
     'simple lock: somebody else has it',

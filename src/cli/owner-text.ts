@@ -1,5 +1,5 @@
 import type { ContenderInfo } from '../locks/inspection.ts';
-import { REVOKE_MARK } from '../queue/zookeeper-place.ts';
+import { REVOKE_MARK } from '../queue/own-node.ts';
 import { sessionText } from './lock-json.ts';
 
 /** The program: of `holdfast run` the command that it runs, which is what people know it by. */

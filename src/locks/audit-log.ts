@@ -51,7 +51,7 @@ export class AuditLog {
     const { zk, store } = this.#context;
     await zk.ensurePath(`${this.#folder}/${name}`, {
       ...bounds,
-      ...(store.folderAcl && { acl: store.folderAcl }),
+      ...(store.facts.folderAcl && { acl: store.facts.folderAcl }),
     });
   }
 
@@ -69,7 +69,7 @@ export class AuditLog {
     const data = JSON.stringify({ path: `${root}/${name}`, ...said }, (_key, value) =>
       typeof value === 'bigint' ? String(value) : value,
     );
-    const acl = store.folderAcl && { acl: store.folderAcl };
+    const acl = store.facts.folderAcl && { acl: store.facts.folderAcl };
     const path = `${this.#folder}/${name}/record-`;
     return { record, write: ops.create(path, data, { mode: 'persistent-sequential', ...acl }) };
   }

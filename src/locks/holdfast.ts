@@ -10,8 +10,7 @@ import { type ConnectOptions, connectOptionNames } from '../client/connect-optio
 import { connect as connectZooKeeper, type ZooKeeper } from '../client/zookeeper.ts';
 import { floorPathOf } from '../queue/floor-node.ts';
 import { type Neighbours, neighboursAt } from '../queue/neighbours.ts';
-import type { QueueStore } from '../queue/queue-store.ts';
-import { tokensOf } from '../queue/session-tokens.ts';
+import { ZooKeeperStore } from '../queue/zookeeper-store.ts';
 import type { AuditRecord } from './audit-log.ts';
 import { connectLocally, LOCAL } from './connect-locally.ts';
 import { optionsFromEnvironment } from './environment.ts';
@@ -192,7 +191,7 @@ export class Holdfast implements AsyncDisposable {
     const { app = programName(), labels, acl, folderAcl } = options;
     const { host, pid } = options.process ?? { host: hostname(), pid: process.pid };
     const owner = { host, pid, app, ...(labels && { labels }) };
-    const store: QueueStore = {
+    const store = new ZooKeeperStore({
       zk,
       clock,
       random: options.random ?? systemRandom,
@@ -202,7 +201,7 @@ export class Holdfast implements AsyncDisposable {
       batonFolder,
       entryAcl: acl,
       folderAcl,
-    };
+    });
     this.#inspection = new Inspection(store, root);
     this.#context = {
       zk,
@@ -218,10 +217,10 @@ export class Holdfast implements AsyncDisposable {
       inspection: this.#inspection,
       listenerFailed: (error) => log('error', 'a listener of a lock threw', { error }),
     };
-    this.#tokens = new StoreTokens(this.#context.store);
+    this.#tokens = new StoreTokens(store.facts);
     this.#intervention = new Intervention(this.#context, this.#inspection, auditFolder);
     this.locks = new LockManager(this, this.#context);
-    tokensOf(this.#context.store, zk.session).prepare();
+    store.current.tokens.prepare();
   }
 
   /** The folder of all locks: the node of lock `a` is `<root>/a`. */

@@ -3,8 +3,7 @@ import { isServerError, ServerError } from '../protocol/errors.ts';
 import type { Stat } from '../protocol/records.ts';
 import { inOrder, parseEntry, tied } from '../queue/entry-name.ts';
 import type { EntryRole, QueueEntry } from '../queue/lock-queue.ts';
-import type { QueueStore } from '../queue/queue-store.ts';
-import { tokensOf } from '../queue/session-tokens.ts';
+import type { ZooKeeperStore } from '../queue/zookeeper-store.ts';
 import { decodeOwner, type Owner } from './owner.ts';
 import { factsIn, semaphoreView } from './semaphore-view.ts';
 import { SharedLooks } from './shared-looks.ts';
@@ -106,13 +105,13 @@ export interface LookBounds {
 /** Looks at locks from outside: two or three round trips for each, nothing written. */
 export class Inspection {
   readonly #zk: ZooKeeper;
-  readonly #store: QueueStore;
+  readonly #store: ZooKeeperStore;
   readonly #root: string;
   readonly #lines = new SharedLooks<Line | Glance | undefined>();
   readonly #holders = new SharedLooks<ContenderInfo | undefined>();
 
-  constructor(store: QueueStore, root: string) {
-    this.#zk = store.zk;
+  constructor(store: ZooKeeperStore, root: string) {
+    this.#zk = store.facts.zk;
     this.#store = store;
     this.#root = root;
   }
@@ -137,7 +136,7 @@ export class Inspection {
 
   async inspect(name: string, bounds: LookBounds): Promise<LockInfo> {
     const path = `${this.#root}/${name}`;
-    tokensOf(this.#store, this.#zk.session).prepare();
+    this.#store.current.tokens.prepare();
     const [stat, names] = await Promise.all([this.#zk.exists(path, bounds), this.#children(path, bounds)]);
     if (stat && stat.ephemeralOwner !== 0n) return this.#simple(name, path, bounds);
     const numbered = stat ? createdCount(stat) : 0;
@@ -170,7 +169,7 @@ export class Inspection {
 
   async #line(name: string, bounds: LookBounds): Promise<Line | Glance | undefined> {
     const path = `${this.#root}/${name}`;
-    tokensOf(this.#store, this.#zk.session).prepare();
+    this.#store.current.tokens.prepare();
     const names = await this.#children(path, bounds);
     if (names.length === 0) {
       const { holders } = await this.#simple(name, path, bounds);
@@ -305,7 +304,7 @@ export class Inspection {
 
   /** The one that its owner has: by the floors as they were when the node was made. */
   #tokenOf({ czxid }: Stat): bigint | Promise<bigint> {
-    const tokens = tokensOf(this.#store, this.#zk.session);
+    const { tokens } = this.#store.current;
     return tokens.of(czxid) ?? tokens.whenKnown(czxid);
   }
 

@@ -2,7 +2,7 @@ import type { OptionNames } from '../base/option-names.ts';
 import { type CallOptions, callOptionNames } from '../client/call-options.ts';
 import { ops } from '../client/operations-of-multi.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
-import { REVOKE_MARK } from '../queue/zookeeper-place.ts';
+import { REVOKE_MARK } from '../queue/own-node.ts';
 import { AuditLog, type AuditRecord } from './audit-log.ts';
 import type { ContenderInfo, Inspection, LockInfo, LookBounds } from './inspection.ts';
 import type { LockContext } from './lock-context.ts';

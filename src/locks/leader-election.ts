@@ -5,7 +5,6 @@ import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { checkFunction } from '../client/arguments.ts';
 import { type CallOptions, callOptionNames, checkCallOptions } from '../client/call-options.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
-import { tokensOf } from '../queue/session-tokens.ts';
 import { isInterrupted } from '../queue/settled-writes.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
@@ -195,7 +194,7 @@ export class LeaderElection extends QueueLock {
         try {
           const { data, stat } = await zk.get(path, { ...bounds, ...watch });
           const stop = () => void (onChange && zk.unwatch(path, 'data', onChange));
-          const tokens = tokensOf(this.context.store, zk.session);
+          const { tokens } = this.context.store.current;
           const epoch = tokens.of(stat.czxid) ?? (await tokens.whenKnown(stat.czxid));
           return { leader: { id: data?.toString('utf8') ?? '', epoch }, stop };
         } catch (error) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import type { QueueStore } from '../queue/queue-store.ts';
+import type { ZooKeeperStore } from '../queue/zookeeper-store.ts';
 import type { Inspection } from './inspection.ts';
 import type { LastingHolds } from './lasting-holds.ts';
 import type { LockRegistry } from './lock-registry.ts';
@@ -14,7 +14,7 @@ export interface LockContext {
   /** How long to hold back after one who vanished; 0 is not at all. */
   readonly lockDelayMs: number;
   readonly log: Log;
-  readonly store: QueueStore;
+  readonly store: ZooKeeperStore;
   readonly inspection: Inspection;
   /** Those of its holds that have not lasted for long. */
   readonly young: LastingHolds;

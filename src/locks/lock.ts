@@ -3,7 +3,8 @@ import { Emitter } from '../base/emitter.ts';
 import { checkOptionNames, givenOf, type OptionNames, withInternalNames } from '../base/option-names.ts';
 import { checkChoice, checkFunction } from '../client/arguments.ts';
 import { checkBounds } from '../client/call-options.ts';
-import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
+import { isServerError, UnreachableError } from '../protocol/errors.ts';
+import { rejoinOnSessionLoss } from './contention.ts';
 import { GiveUp, type WaitOptions } from './give-up.ts';
 import type { Grant } from './grant.ts';
 import { HolderLook } from './holder-look.ts';
@@ -119,10 +120,6 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     options: Options,
     giveUp: AbortSignal | undefined,
   ): Promise<Grant | undefined>;
-  /** What is made of a grant before it is handed out. @internal */
-  protected seen(grant: Grant): Grant {
-    return grant;
-  }
   /** Refuses options that cannot be, before anything is done. */
   protected check(_options: Options): void {}
   /** The options that there are. @internal */
@@ -162,7 +159,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     if (options.within) return this.#reenter(options.within);
     const bounded = { timeoutMs: this.context.zk.session.timeoutMs, ...givenOf(options) };
     const looking: Contending = (trace, giveUp) =>
-      againIfSessionLost(giveUp, () => this.tryContend(trace ? { ...options, trace } : options, giveUp));
+      rejoinOnSessionLoss(giveUp, () => this.tryContend(trace ? { ...options, trace } : options, giveUp));
     return (await this.#run(bounded, TRYING, looking)) ?? null;
   }
 
@@ -332,9 +329,8 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
     const giveUp = new GiveUp(clock, options, timedOut);
     try {
       for (;;) {
-        const contested = await contend(trace, giveUp.signal);
-        if (!contested) return undefined;
-        const grant = this.seen(contested);
+        const grant = await contend(trace, giveUp.signal);
+        if (!grant) return undefined;
         const over = grant.hold.remainingMs() === 0;
         if (!over && !giveUp.isDue) {
           const lease = this.#handOut(grant, clock.nowMs() - startedAtMs);
@@ -415,16 +411,4 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
 function heldInContext(lock: Lock<never>): LockLease | undefined {
   const lease = entered.getStore()?.get(lock as never);
   return lease && lease.remainingMs() > 0 ? lease : undefined;
-}
-
-/** An answer that went with its session says nothing of the lock: the next session asks again. */
-async function againIfSessionLost<T>(giveUp: AbortSignal | undefined, ask: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!(error instanceof SessionLostError)) throw error;
-      giveUp?.throwIfAborted();
-    }
-  }
 }

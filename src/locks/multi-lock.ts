@@ -1,10 +1,17 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
-import { SessionLostError } from '../protocol/errors.ts';
+import { JoinAttempt } from '../queue/join-attempt.ts';
 import type { Joined, Place } from '../queue/lock-queue.ts';
 import { firstMissing } from '../queue/settled-writes.ts';
-import { joinTogether, ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import { awaitTurn, type Contest, checkView, evictedFrom, holdOfAll } from './contest.ts';
+import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
+import {
+  type Contest,
+  checkView,
+  evictedFrom,
+  holdOfAll,
+  rejoinOnSessionLoss,
+  waitForTurn,
+} from './contention.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -38,18 +45,16 @@ export class MultiLock extends Lock {
     this.#queues = names.map((name) => new ZooKeeperQueue(context.store, `${context.root}/${name}`));
   }
 
-  protected async contend(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
-    for (;;) {
-      let joined: readonly Joined[] = [];
+  protected contend(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
+    return rejoinOnSessionLoss(giveUp, async () => {
+      const joined = await this.#join(options, giveUp);
       try {
-        joined = await this.#join(options, giveUp);
         return await this.#awaitTurns(joined, options, giveUp);
       } catch (error) {
         for (const { place } of joined) void place.leave().catch(() => {});
-        if (!(error instanceof SessionLostError)) throw error;
-        giveUp?.throwIfAborted();
+        throw error;
       }
-    }
+    });
   }
 
   protected async tryContend(
@@ -90,8 +95,9 @@ export class MultiLock extends Lock {
     const removed = deferred<never>();
     removed.promise.catch(() => {});
     if (isWaiting) this.#attend(places, removed.reject);
-    const turns = joined.map(async ({ place, view }, index) => {
-      const grant = await awaitTurn(this.#contest(index, options, giveUp), place, view);
+    const turns = joined.map(async (each, index) => {
+      const { place } = each;
+      const grant = await waitForTurn(this.#contest(index, options, giveUp), each);
       options.look?.granted(this.names[index]!);
       // Its turn has come and others are waited for: nothing else would tell that its node is gone.
       if (isWaiting) void place.watchSelf().catch(() => {});
@@ -131,12 +137,13 @@ export class MultiLock extends Lock {
     if (missing !== undefined) throw evictedFrom(this.names[missing]!);
   }
 
-  #join(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<Joined[]> {
-    return joinTogether(this.context.store, this.#queues, {
+  #join(options: AcquireOptions, giveUp: AbortSignal | undefined): Promise<readonly Joined[]> {
+    const request = {
       role: 'exclusive',
       data: this.describe(options),
       ...(giveUp && { signal: giveUp }),
-    });
+    } as const;
+    return new JoinAttempt(this.context.store.current, this.#queues, request).run();
   }
 
   #contest(index: number, options: AcquireOptions, giveUp: AbortSignal | undefined): Contest {
@@ -146,7 +153,7 @@ export class MultiLock extends Lock {
       role: 'exclusive',
       rule: exclusive,
       data: this.describe(options),
-      giveUp,
+      signal: giveUp,
       onWait: this.tellOfWaiting(options, this.names[index]),
       lockDelay: lockDelayOf(this.context),
       trace: options.trace,

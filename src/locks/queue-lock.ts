@@ -1,5 +1,5 @@
 import type { EntryRole, LockQueue } from '../queue/lock-queue.ts';
-import { type Contest, contend, contendIfFree } from './contest.ts';
+import { type Contest, contend, contendIfFree } from './contention.ts';
 import type { Grant } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -11,8 +11,7 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
   protected readonly queue: LockQueue;
   readonly #role: EntryRole;
   readonly #rule: TurnRule;
-  /** Whether the last contender of this process saw others: then the next one passes the baton. */
-  #crowded = false;
+  readonly #seen = { others: false };
 
   constructor(
     context: LockContext,
@@ -34,14 +33,6 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
   }
 
   /** @internal */
-  protected override seen(grant: Grant): Grant {
-    const crowded = this.#crowded;
-    this.#crowded = grant.contended;
-    if (crowded) grant.contended = true;
-    return grant;
-  }
-
-  /** @internal */
   protected contest(options: Options, giveUp: AbortSignal | undefined): Contest {
     return {
       lockName: this.name,
@@ -49,7 +40,8 @@ export abstract class QueueLock<Options extends AcquireOptions = AcquireOptions>
       role: this.#role,
       rule: this.#rule,
       data: this.describe(options),
-      giveUp,
+      signal: giveUp,
+      seen: this.#seen,
       onWait: this.tellOfWaiting(options),
       lockDelay: lockDelayOf(this.context),
       trace: options.trace,

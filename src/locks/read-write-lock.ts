@@ -5,7 +5,7 @@ import { type CallOptions, callOptionNames, checkCallOptions } from '../client/c
 import { isServerError, RequestTimeoutError, SessionLostError } from '../protocol/errors.ts';
 import type { Place } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import { holdOf } from './contest.ts';
+import { holdOf } from './contention.ts';
 import { GiveUpOrLoss } from './give-up.ts';
 import { type Grant, PlaceGrant } from './grant.ts';
 import { type AcquireOptions, type Lock, type LockOptionNames, lockOptionNames } from './lock.ts';

@@ -1,8 +1,14 @@
 import { orAbort } from '../base/abort.ts';
-import { SessionLostError } from '../protocol/errors.ts';
 import type { Joined, QueueView } from '../queue/lock-queue.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
-import { type Contest, checkView, contend, contendIfFree, holdOfAll } from './contest.ts';
+import {
+  type Contest,
+  checkView,
+  contend,
+  contendIfFree,
+  holdOfAll,
+  rejoinOnSessionLoss,
+} from './contention.ts';
 import { type Grant, grantOfAll } from './grant.ts';
 import { type AcquireOptions, Lock, type LockOptionNames, lockOptionNames } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -70,15 +76,8 @@ export class Semaphore extends Lock<SemaphoreOptions> {
     }
   }
 
-  protected async contend(options: SemaphoreOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
-    for (;;) {
-      try {
-        return await this.#contendOnce(options, giveUp);
-      } catch (error) {
-        if (!(error instanceof SessionLostError)) throw error;
-        giveUp?.throwIfAborted();
-      }
-    }
+  protected contend(options: SemaphoreOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
+    return rejoinOnSessionLoss(giveUp, () => this.#contendOnce(options, giveUp));
   }
 
   async #contendOnce(options: SemaphoreOptions, giveUp: AbortSignal | undefined): Promise<Grant> {
@@ -166,7 +165,7 @@ export class Semaphore extends Lock<SemaphoreOptions> {
       role: 'exclusive',
       rule: exclusive,
       data: this.describe(options),
-      giveUp,
+      signal: giveUp,
       beforeFolders: () => this.#checkKind(giveUp),
       onWait: this.tellOfWaiting(options),
       trace: options.trace,

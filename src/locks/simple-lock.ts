@@ -1,14 +1,14 @@
 import { orAbort } from '../base/abort.ts';
 import { deferred } from '../base/deferred.ts';
 import { isServerError, SessionLostError, UnreachableError } from '../protocol/errors.ts';
-import { connectionGateOf } from '../queue/connection-gate.ts';
 import { uuidOf } from '../queue/entry-name.ts';
-import { tokensOf } from '../queue/session-tokens.ts';
+import { removeInBackground } from '../queue/refused-removals.ts';
 import { isInterrupted, isUnsent, untilAnswered, untilWritable } from '../queue/settled-writes.ts';
+import type { StoreSession } from '../queue/store-session.ts';
 import { ZooKeeperPlace } from '../queue/zookeeper-place.ts';
 import { ZooKeeperQueue } from '../queue/zookeeper-queue.ts';
 import type { WatchEvent } from '../session/watch-registry.ts';
-import { holdOf } from './contest.ts';
+import { holdOf } from './contention.ts';
 import { type Grant, PlaceGrant } from './grant.ts';
 import { type AcquireOptions, Lock } from './lock.ts';
 import type { LockContext } from './lock-context.ts';
@@ -78,8 +78,6 @@ export class SimpleLock extends Lock {
     if (!place) return undefined;
     const taken = place;
     try {
-      const settling = taken.settleToken();
-      if (settling !== undefined) await orAbort(settling, giveUp);
       return new LoneGrant(taken, await holdOf(taken, giveUp), false);
     } catch (error) {
       void taken.leave().catch(() => {});
@@ -92,12 +90,12 @@ export class SimpleLock extends Lock {
     options: AcquireOptions,
     giveUp: AbortSignal | undefined,
   ): Promise<ZooKeeperPlace | undefined> {
-    const { zk, store } = this.context;
-    const { session } = zk;
-    tokensOf(store, session).prepare();
+    const shared = this.context.store.current;
+    const { store, session, gate } = shared;
+    const { zk } = store;
+    shared.tokens.prepare();
     const id = uuidOf(store.random.bytes(16));
     const data = JSON.stringify({ ...JSON.parse(this.describe(options)), id });
-    const gate = connectionGateOf(store, session);
     const acl = store.entryAcl && { acl: store.entryAcl };
     for (;;) {
       if (!gate.isOpen) await gate.pass(giveUp);
@@ -105,7 +103,7 @@ export class SimpleLock extends Lock {
       try {
         const creating = { mode: 'ephemeral', session, unqueued: true, ...acl } as const;
         const { stat } = await zk.create(this.#path, data, creating);
-        return this.#placeOf(stat.czxid, session, data);
+        return await this.#placeOf(stat.czxid, shared, data);
       } catch (error) {
         if (isServerError(error, 'no-node')) {
           await this.#ensureRoot(session);
@@ -114,7 +112,7 @@ export class SimpleLock extends Lock {
           return undefined;
         } else if (isInterrupted(error)) {
           const mine = await untilWritable({ clock: store.clock, session }, () =>
-            this.#find(id, data, session),
+            this.#find(id, data, shared),
           );
           if (mine) return mine;
         } else {
@@ -127,7 +125,8 @@ export class SimpleLock extends Lock {
   /** What a lost connection leaves open of it is found out by trying to create the lock's node again. */
   async #ensureRoot(session: LockContext['zk']['session']): Promise<void> {
     const { zk, store, root } = this.context;
-    const acl = store.folderAcl && { acl: store.folderAcl };
+    const { folderAcl } = store.facts;
+    const acl = folderAcl && { acl: folderAcl };
     try {
       await zk.ensurePath(root, { mode: 'container', session, unqueued: true, ...acl });
     } catch (error) {
@@ -139,12 +138,9 @@ export class SimpleLock extends Lock {
    * Whether a creation that was not answered has happened: the id in the data tells. If somebody has written over that,
    * to ask for the lock, a node of this session that nobody else here has is the one.
    */
-  async #find(
-    id: string,
-    written: string,
-    session: LockContext['zk']['session'],
-  ): Promise<ZooKeeperPlace | undefined> {
+  async #find(id: string, written: string, shared: StoreSession): Promise<ZooKeeperPlace | undefined> {
     const { zk } = this.context;
+    const { session } = shared;
     for (;;) {
       try {
         const [, { data, stat }] = await Promise.all([
@@ -154,7 +150,7 @@ export class SimpleLock extends Lock {
         const made = data?.toString('utf8').includes(id);
         const overwritten = stat.version > 0 && stat.czxid > this.#knownCzxid;
         const mine = stat.ephemeralOwner === session.id && (made || overwritten);
-        return mine ? this.#placeOf(stat.czxid, session, written) : undefined;
+        return mine ? await this.#placeOf(stat.czxid, shared, written) : undefined;
       } catch (error) {
         if (isServerError(error, 'no-node')) return undefined;
         if (!isInterrupted(error)) throw error;
@@ -186,11 +182,18 @@ export class SimpleLock extends Lock {
     if (owner === 0n) throw new WrongKindError(this.name, 'there is a lock with a queue under this name');
   }
 
-  #placeOf(czxid: bigint, session: LockContext['zk']['session'], data: string): ZooKeeperPlace {
+  async #placeOf(czxid: bigint, shared: StoreSession, data: string): Promise<ZooKeeperPlace> {
     if (czxid > this.#knownCzxid) this.#knownCzxid = czxid;
-    const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
-    const facts = { queue: this.#queue, entry, czxid, session, data, nameIsShared: true };
-    return new ZooKeeperPlace(this.context.store, facts);
+    const { tokens } = shared;
+    try {
+      const token = tokens.of(czxid) ?? (await tokens.whenKnown(czxid));
+      const entry = { name: this.name, role: 'exclusive', sequence: 0, czxid } as const;
+      const facts = { queue: this.#queue, entry, czxid, token, data, nameIsShared: true };
+      return new ZooKeeperPlace(shared, facts);
+    } catch (error) {
+      removeInBackground(shared, this.#path, { czxid });
+      throw error;
+    }
   }
 }
 

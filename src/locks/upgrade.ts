@@ -1,6 +1,6 @@
 import { orAbort } from '../base/abort.ts';
-import type { Place, QueueEntry, QueueView } from '../queue/lock-queue.ts';
-import { awaitTurn, type Contest, checkView } from './contest.ts';
+import type { Joined, Place, QueueEntry, QueueView } from '../queue/lock-queue.ts';
+import { type Contest, checkView, waitForTurn } from './contention.ts';
 import type { Grant } from './grant.ts';
 import { ContenderEvictedError, LockUpgradeError } from './lock-errors.ts';
 import type { LockLease } from './lock-lease.ts';
@@ -20,21 +20,22 @@ import { decideTurn, upgrading } from './turn.ts';
  * wait behind it, who would otherwise be taken for overtaken ones.
  */
 export async function contendForUpgrade(contest: Contest, lease: LockLease): Promise<Grant> {
-  const { place, view } = await shutDoor(contest, placeOf(lease));
-  return settled(place, lease, () => awaitTurn({ ...contest, rule: upgrading }, place, view));
+  const joined = await shutDoor(contest, placeOf(lease));
+  return settled(joined.place, lease, () => waitForTurn({ ...contest, rule: upgrading }, joined));
 }
 
 /** The same if no reader is there; undefined, and as before, if there is one. */
 export async function upgradeIfFree(contest: Contest, lease: LockLease): Promise<Grant | undefined> {
   const self = placeOf(lease);
-  const before = await self.view(contest.giveUp);
+  const before = await self.view(contest.signal);
   if (before.entries.some(({ role, name }) => role === 'read' && isAhead(before, name))) return undefined;
-  const { place, view } = await shutDoor(contest, self);
+  const joined = await shutDoor(contest, self);
+  const { place, view } = joined;
   if (decideTurn(place.entry, view.entries, upgrading).kind === 'wait') {
-    await orAbort(place.leave(), contest.giveUp); // Goes on behind the call.
+    await orAbort(place.leave(), contest.signal); // Goes on behind the call.
     return undefined;
   }
-  return settled(place, lease, () => awaitTurn({ ...contest, rule: upgrading }, place, view));
+  return settled(place, lease, () => waitForTurn({ ...contest, rule: upgrading }, joined));
 }
 
 /** Ahead of every writer: such a reader holds. */
@@ -55,11 +56,8 @@ async function settled(place: Place, lease: LockLease, turn: () => Promise<Grant
   }
 }
 
-async function shutDoor(
-  contest: Contest,
-  self: Place,
-): Promise<{ readonly place: Place; readonly view: QueueView }> {
-  const { lockName, queue, data, giveUp } = contest;
+async function shutDoor(contest: Contest, self: Place): Promise<Joined> {
+  const { lockName, queue, data, signal: giveUp } = contest;
   for (;;) {
     giveUp?.throwIfAborted();
     const before = await self.view(giveUp);
@@ -67,17 +65,16 @@ async function shutDoor(
     const writer = firstWriter(before, self, lockName);
     if (writer) {
       const place = await self.before(writer, 'upgraded', data, giveUp);
-      if (place) return { place, view: await viewFrom(place, giveUp) };
+      if (place) return { place, others: [], view: await viewFrom(place, giveUp) };
       if (await isStill(self, writer, giveUp)) {
         throw new LockUpgradeError(lockName, 'its numbers have run out, and others wait to write');
       }
       continue;
     }
-    const { place, view } = await queue.join({ role: 'upgraded', data, ...(giveUp && { signal: giveUp }) });
-    const between = firstWriter(view, self, lockName);
-    if (!between) return { place, view };
+    const joined = await queue.join({ role: 'upgraded', data, ...(giveUp && { signal: giveUp }) });
+    if (!firstWriter(joined.view, self, lockName)) return joined;
     // A writer came first, and with it nobody can be before us who holds. Goes on behind a call that is given up.
-    await orAbort(place.leave(), giveUp);
+    await orAbort(joined.place.leave(), giveUp);
   }
 }
 

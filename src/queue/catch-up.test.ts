@@ -4,9 +4,10 @@ import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { ConnectionLossError } from '../protocol/errors.ts';
 import { VirtualClock } from '../testing/virtual-clock.ts';
+import { BatchedWrites } from './batched-writes.ts';
 import { CatchUp } from './catch-up.ts';
+import { ConnectionGate } from './connection-gate.ts';
 import type { LeavingConnection } from './neighbours.ts';
-import type { QueueStore } from './queue-store.ts';
 
 const OTHER = {} as Session;
 const by = (more: Partial<LeavingConnection> = {}): LeavingConnection => ({
@@ -45,8 +46,10 @@ class Scene {
         return answer.promise;
       },
     } as unknown as ZooKeeper;
-    const store = { zk, clock: this.clock } as unknown as QueueStore;
-    this.catchUp = new CatchUp(store, this.session as unknown as Session);
+    const { clock } = this;
+    const session = this.session as unknown as Session;
+    const writes = new BatchedWrites(zk, session, { clock, gate: new ConnectionGate(zk, session) });
+    this.catchUp = new CatchUp(zk, session, { clock, writes });
   }
 
   /** Lets reactions run, and the end of the tick come. */

@@ -1,8 +1,8 @@
+import type { Clock } from '../base/clock.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import { type GatheredWrites, gatheredWritesOf } from './gathered-writes.ts';
+import type { BatchedWrites } from './batched-writes.ts';
 import type { LeavingConnection } from './neighbours.ts';
-import type { QueueStore } from './queue-store.ts';
 import { untilAnswered, untilWritable } from './settled-writes.ts';
 
 /**
@@ -19,20 +19,24 @@ import { untilAnswered, untilWritable } from './settled-writes.ts';
  * session has seen as much as the holder's.
  */
 export class CatchUp {
-  readonly #store: QueueStore;
+  readonly #clock: Clock;
   readonly #session: Session;
   readonly #zk: ZooKeeper;
-  readonly #writes: GatheredWrites;
+  readonly #writes: BatchedWrites;
   /** The write that has not been sent yet: all who wait for one meanwhile wait for this. */
   #unsent: Promise<void> | undefined;
   /** What is known of the server of one connection of the session. */
   #server: { readonly connection: number; isStandalone: boolean } | undefined;
 
-  constructor(store: QueueStore, session: Session) {
-    this.#store = store;
+  constructor(
+    zk: ZooKeeper,
+    session: Session,
+    { clock, writes }: { readonly clock: Clock; readonly writes: BatchedWrites },
+  ) {
+    this.#zk = zk;
     this.#session = session;
-    this.#zk = store.zk;
-    this.#writes = gatheredWritesOf(store, session);
+    this.#clock = clock;
+    this.#writes = writes;
   }
 
   /** Asks what kind of server this is, unless that has been asked on this connection: before it matters. */
@@ -68,21 +72,11 @@ export class CatchUp {
       this.#unsent = undefined; // What is left after it has gone may have been written behind it.
       return [];
     };
-    const bounds = { clock: this.#store.clock, session: this.#session };
-    const writing = untilWritable(bounds, () => untilAnswered(() => this.#writes.multi(operations)));
+    const bounds = { clock: this.#clock, session: this.#session };
+    const writing = untilWritable(bounds, async () => {
+      await untilAnswered(() => this.#writes.multi(operations));
+    });
     writing.catch(() => {}); // Whoever waited may have given up.
     return writing;
   }
-}
-
-const bySession = new WeakMap<Session, CatchUp>();
-
-/** The one of a session: all its places share it. */
-export function catchUpOf(store: QueueStore, session: Session): CatchUp {
-  let catchUp = bySession.get(session);
-  if (!catchUp) {
-    catchUp = new CatchUp(store, session);
-    bySession.set(session, catchUp);
-  }
-  return catchUp;
 }

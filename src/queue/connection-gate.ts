@@ -1,7 +1,6 @@
 import { ifAborted } from '../base/abort.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import type { QueueStore } from './queue-store.ts';
 
 const EVENTS = ['connected', 'lost', 'closed'] as const;
 
@@ -72,16 +71,4 @@ export class ConnectionGate {
     this.#waiting.clear();
     for (const call of calls) call();
   };
-}
-
-const bySession = new WeakMap<Session, ConnectionGate>();
-
-/** The one of a session. */
-export function connectionGateOf({ zk }: Pick<QueueStore, 'zk'>, session: Session): ConnectionGate {
-  let gate = bySession.get(session);
-  if (!gate) {
-    gate = new ConnectionGate(zk, session);
-    bySession.set(session, gate);
-  }
-  return gate;
 }

@@ -1,14 +1,11 @@
 import { ops } from '../client/operations-of-multi.ts';
-import type { Session } from '../client/session.ts';
 import { MultiError } from '../protocol/errors.ts';
-import { connectionGateOf } from './connection-gate.ts';
-import type { QueueStore } from './queue-store.ts';
 import { isInterrupted, isUnsent, untilSettled } from './settled-writes.ts';
+import type { StoreSession } from './store-session.ts';
 
 /** An entry whose place is at that of another, or right before it. */
 export interface EntryBeside {
   readonly folder: string;
-  readonly session: Session;
   /** The name of the other. */
   readonly other: string;
   readonly name: string;
@@ -22,12 +19,11 @@ export interface EntryBeside {
  * @throws the signal's own reason, where nothing had been sent.
  */
 export async function makeEntryBeside(
-  store: QueueStore,
-  { folder, session, other, name, data }: EntryBeside,
+  { store, session, gate }: StoreSession,
+  { folder, other, name, data }: EntryBeside,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   const { zk, clock, entryAcl } = store;
-  const gate = connectionGateOf(store, session);
   const path = `${folder}/${name}`;
   // In one step: were the other gone already, those behind it could have been let in.
   const writes = [

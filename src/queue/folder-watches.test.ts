@@ -4,8 +4,8 @@ import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { ConnectionLossError } from '../protocol/errors.ts';
 import { VirtualClock } from '../testing/virtual-clock.ts';
+import { BatchedWatches } from './batched-watches.ts';
 import { FolderWatches } from './folder-watches.ts';
-import type { QueueStore } from './queue-store.ts';
 
 /** A server that keeps watches. */
 class Scene {
@@ -17,8 +17,10 @@ class Scene {
   readonly watches: FolderWatches;
 
   constructor() {
-    const store = { zk: this as unknown as ZooKeeper, clock: this.clock } as unknown as QueueStore;
-    this.watches = new FolderWatches(store, this.session);
+    const zk = this as unknown as ZooKeeper;
+    const { clock, session } = this;
+    const watches = new BatchedWatches(zk, session, clock);
+    this.watches = new FolderWatches(zk, session, { clock, watches });
   }
 
   async watchSince(zxid: bigint, watches: readonly { path: string; listener: WatchListener }[]) {

@@ -1,8 +1,7 @@
 import type { Cancel, Clock } from '../base/clock.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import { type GatheredWatches, gatheredWatchesOf } from './gathered-watches.ts';
-import type { QueueStore } from './queue-store.ts';
+import type { BatchedWatches } from './batched-watches.ts';
 
 /** A session has no more of them. */
 const WATCHES_MAX = 1_000;
@@ -27,15 +26,19 @@ export class FolderWatches {
   readonly #zk: ZooKeeper;
   readonly #session: Session;
   readonly #clock: Clock;
-  readonly #gathered: GatheredWatches;
+  readonly #batched: BatchedWatches;
   readonly #watches = new Set<Watching>();
   #cancelSweep: Cancel | undefined;
 
-  constructor(store: QueueStore, session: Session) {
-    this.#zk = store.zk;
+  constructor(
+    zk: ZooKeeper,
+    session: Session,
+    { clock, watches }: { readonly clock: Clock; readonly watches: BatchedWatches },
+  ) {
+    this.#zk = zk;
     this.#session = session;
-    this.#clock = store.clock;
-    this.#gathered = gatheredWatchesOf(store, session);
+    this.#clock = clock;
+    this.#batched = watches;
   }
 
   /** Watches a folder; undefined if there are too many by now. */
@@ -47,7 +50,7 @@ export class FolderWatches {
     const { lastZxid } = this.#session;
     const watches = [{ kind: 'data', path, listener: watch.end } as const];
     // Where no answer came, the server may have set it for all that.
-    this.#gathered.set(lastZxid, watches, watch.wasSet).catch(() => this.#takeAway(watch));
+    this.#batched.set(lastZxid, watches, watch.wasSet).catch(() => this.#takeAway(watch));
     return watch;
   }
 
@@ -111,16 +114,4 @@ class Watching implements FolderWatch {
     this.#used = false;
     return used;
   }
-}
-
-const bySession = new WeakMap<Session, FolderWatches>();
-
-/** The one of a session: all its queues share it. */
-export function folderWatchesOf(store: QueueStore, session: Session): FolderWatches {
-  let watches = bySession.get(session);
-  if (!watches) {
-    watches = new FolderWatches(store, session);
-    bySession.set(session, watches);
-  }
-  return watches;
 }

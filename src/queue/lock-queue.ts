@@ -100,11 +100,8 @@ export interface Place {
    * nobody could come unnoticed. For one who holds, and only once for each place.
    */
   watchForOthers(told: () => void): Promise<void>;
-  /**
-   * A hold that has been confirmed by the store's authority: at once, where that is known. Throws, or rejects, if the
-   * place is lost.
-   */
-  hold(): HoldOnPlace | Promise<HoldOnPlace>;
+  /** A hold that has been confirmed by the store's authority. Rejects if the place is lost. */
+  hold(): Promise<HoldOnPlace>;
   /**
    * Removes the entry; resolves when that is certain. Repeats by itself over lost connections; idempotent. Where it was
    * refused, each further call tries again.

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { Session } from '../client/session.ts';
 import { SEQUENCE_LAST } from './entry-name.ts';
 import type { FolderWatch } from './folder-watches.ts';
 import type { QueueEntry, QueueView } from './lock-queue.ts';
 import { LoneJoins } from './lone-joins.ts';
+import type { StoreSession } from './store-session.ts';
 
-const SESSION = {} as Session;
+const SESSION = {} as StoreSession;
 
 /** A folder with a counter, and one session that joins and leaves. */
 class Scene {
@@ -25,7 +25,7 @@ class Scene {
     others = [],
     meanwhile = () => {},
   }: {
-    session?: Session;
+    session?: StoreSession;
     others?: readonly QueueEntry[];
     meanwhile?: () => void;
   } = {}): {
@@ -144,7 +144,7 @@ describe('an entry is known to be alone by its number', () => {
   test('not in another session', () => {
     const scene = new Scene();
     scene.cycle(10);
-    expect(scene.cycle(1, {} as Session)).toBe(0);
+    expect(scene.cycle(1, {} as StoreSession)).toBe(0);
   });
 
   test('not at the end of the numbers, where many get the same', () => {

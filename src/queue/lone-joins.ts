@@ -1,7 +1,7 @@
-import type { Session } from '../client/session.ts';
 import { SEQUENCE_LAST } from './entry-name.ts';
 import type { FolderWatch } from './folder-watches.ts';
 import type { QueueEntry, QueueView } from './lock-queue.ts';
+import type { StoreSession } from './store-session.ts';
 
 /** So many joins in a row with nobody in between, and the next is expected to be like them. */
 const RUN_MIN = 4;
@@ -28,10 +28,10 @@ export interface Guess {
  * would have been guessed right, and with each row that was not worth it that takes twice as many.
  */
 export class LoneJoins {
-  readonly #watchFolder: (session: Session) => FolderWatch | undefined;
+  readonly #watchFolder: (shared: StoreSession) => FolderWatch | undefined;
   #watch: FolderWatch | undefined;
   /** Whose entries and watch they are. */
-  #session: Session | undefined;
+  #shared: StoreSession | undefined;
   /** The last entry of ours, if it was alone. */
   #last: QueueEntry | undefined;
   #lastHasLeft = false;
@@ -42,15 +42,15 @@ export class LoneJoins {
   #runLengthMin = RUN_MIN;
   #rightCount = 0;
 
-  constructor(watchFolder: (session: Session) => FolderWatch | undefined) {
+  constructor(watchFolder: (shared: StoreSession) => FolderWatch | undefined) {
     this.#watchFolder = watchFolder;
   }
 
   /** What is expected of an entry that is asked for now; undefined if a list has to tell. */
-  guess(session: Session): Guess | undefined {
+  guess(shared: StoreSession): Guess | undefined {
     const last = this.#last;
     const watch = this.#lastWatch;
-    if (last === undefined || !this.#lastHasLeft || session !== this.#session || !watch?.isSet)
+    if (last === undefined || !this.#lastHasLeft || shared !== this.#shared || !watch?.isSet)
       return undefined;
     const sequence = last.sequence + 1;
     if (sequence >= SEQUENCE_LAST) return undefined; // From there on many have the same.
@@ -71,9 +71,9 @@ export class LoneJoins {
   }
 
   /** An entry was made, and this is the queue behind it. */
-  joined(made: QueueEntry, { entries, foreign }: QueueView, session: Session): void {
-    if (session !== this.#session) {
-      this.#session = session;
+  joined(made: QueueEntry, { entries, foreign }: QueueView, shared: StoreSession): void {
+    if (shared !== this.#shared) {
+      this.#shared = shared;
       this.#watch = undefined;
       this.#last = undefined;
     }
@@ -81,7 +81,7 @@ export class LoneJoins {
     this.#runLength = isNext ? this.#runLength + 1 : 0;
     this.#last = undefined;
     if (entries.length !== 1 || entries[0]!.name !== made.name || foreign.length > 0) return;
-    const watch = this.#runLength >= this.#runLengthMin ? this.#watchIn(session) : undefined;
+    const watch = this.#runLength >= this.#runLengthMin ? this.#watchIn(shared) : undefined;
     this.#remember(made, watch?.isSet ? watch : undefined);
   }
 
@@ -96,13 +96,13 @@ export class LoneJoins {
     this.#lastWatch = watch;
   }
 
-  #watchIn(session: Session): FolderWatch | undefined {
+  #watchIn(shared: StoreSession): FolderWatch | undefined {
     if (this.#watch?.isOver) {
       this.#watch = undefined;
       this.#endRun(WORTH_A_WATCH);
       return undefined;
     }
-    this.#watch ??= this.#watchFolder(session);
+    this.#watch ??= this.#watchFolder(shared);
     return this.#watch;
   }
 

@@ -1,6 +1,6 @@
 import { type MultiWrite, ops } from '../client/operations-of-multi.ts';
 import { MultiError } from '../protocol/errors.ts';
-import type { GatheredWrites } from './gathered-writes.ts';
+import type { BatchedWrites } from './batched-writes.ts';
 import { type Follower, remainingOf } from './neighbours.ts';
 import { untilSettled, type WriteBounds } from './settled-writes.ts';
 
@@ -12,7 +12,7 @@ interface PlaceToLeave {
   readonly folder: string;
   readonly path: string;
   readonly bounds: WriteBounds;
-  readonly writes: GatheredWrites;
+  readonly writes: BatchedWrites;
   /** What makes the baton; nothing if all who wait have been notified in memory. */
   readonly baton: readonly MultiWrite<unknown>[];
   makeBatonFolder(): void;

@@ -2,6 +2,8 @@ import { sleep } from '../base/abort.ts';
 import { Backoff } from '../base/backoff.ts';
 import type { Session } from '../client/session.ts';
 import type { QueueStore } from './queue-store.ts';
+import { deleteForSure } from './settled-writes.ts';
+import type { StoreSession } from './store-session.ts';
 
 /** Twice a second at first, every ten seconds in the end: an access list that is mended is noticed in that time. */
 const RETRY = { delayMsMin: 500, delayMsMax: 10_000 };
@@ -33,4 +35,18 @@ export async function repeatRefusedRemoval(
     log?.('info', 'an entry whose removal was refused is removed', { path });
     return;
   }
+}
+
+/** Removes an entry that has no place yet, in the background; repeated where it is refused. */
+export function removeInBackground(
+  { store, session }: StoreSession,
+  path: string,
+  madeBy?: { readonly czxid: bigint },
+): void {
+  const bounds = { clock: store.clock, session };
+  const remove = (mayBeAnother: boolean) =>
+    deleteForSure(store.zk, path, bounds, madeBy && { ...madeBy, mayBeAnother });
+  remove(false).catch((error) =>
+    repeatRefusedRemoval(store, { path, session, refusedWith: error }, () => remove(true)),
+  );
 }

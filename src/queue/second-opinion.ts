@@ -4,7 +4,6 @@ import { ops } from '../client/operations-of-multi.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { isServerError, MultiError } from '../protocol/errors.ts';
-import type { QueueStore } from './queue-store.ts';
 import { UnheardEntries } from './unheard-entries.ts';
 
 /** What one request asks about, at most: far below what one may be long. */
@@ -201,16 +200,4 @@ function batchOf(doubts: readonly Doubt[]): readonly Doubt[] {
 
 function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/'));
-}
-
-const bySession = new WeakMap<Session, SecondOpinion>();
-
-/** The one of a session: all its places share it. */
-export function secondOpinionOf({ zk, clock }: QueueStore, session: Session): SecondOpinion {
-  let opinion = bySession.get(session);
-  if (!opinion) {
-    opinion = new SecondOpinion(zk, session, clock);
-    bySession.set(session, opinion);
-  }
-  return opinion;
 }

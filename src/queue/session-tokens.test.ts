@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { WatchListener } from '../client/request-options.ts';
 import type { Session } from '../client/session.ts';
+import type { ZooKeeper } from '../client/zookeeper.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ConnectionLossError, ServerError } from '../protocol/errors.ts';
 import { encodeFloors, NO_FLOORS, type TokenFloors, tokenAt } from './floor-node.ts';
-import type { QueueStore } from './queue-store.ts';
 import { SessionTokens } from './session-tokens.ts';
 
 const PATH = '/holdfast/token-floor';
@@ -24,8 +24,11 @@ class Scene {
   readonly #answers: (() => void)[] = [];
 
   constructor() {
-    const store = { zk: this, batonFolder: '/holdfast/batons' } as unknown as QueueStore;
-    this.tokens = new SessionTokens(store, this.session as unknown as Session);
+    this.tokens = new SessionTokens(
+      this as unknown as ZooKeeper,
+      this.session as unknown as Session,
+      '/holdfast/batons',
+    );
   }
 
   /** Sets a floor at the server, and returns the event, if a watch was set. */

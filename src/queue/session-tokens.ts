@@ -11,7 +11,6 @@ import {
   tokenAt,
 } from './floor-node.ts';
 import { ForeignDataError } from './foreign-data-error.ts';
-import type { QueueStore } from './queue-store.ts';
 import { untilAnswered } from './settled-writes.ts';
 
 /** What was read of the floors, and for which entries it is all that counts. */
@@ -38,7 +37,7 @@ export class SessionTokens {
   /** The newest floor that was seen: one below it is a mistake of whoever wrote it. */
   #highest = 0n;
 
-  constructor({ zk, batonFolder }: QueueStore, session: Session) {
+  constructor(zk: ZooKeeper, session: Session, batonFolder: string) {
     this.#zk = zk;
     this.#session = session;
     this.#path = floorPathOf(batonFolder);
@@ -53,10 +52,14 @@ export class SessionTokens {
   of(czxid: bigint): bigint | undefined {
     const known = this.#known;
     if (!known || (known.untilZxid !== undefined && czxid > known.untilZxid)) return undefined;
-    return tokenAt(known.floors, czxid);
+    return known.floors === NO_FLOORS ? czxid : tokenAt(known.floors, czxid);
   }
 
-  /** @throws ZK_FOREIGN_DATA, ZK_NO_AUTH. Without knowing the floor, no token can be given. */
+  /**
+   * The token of an entry, once the floors are known for it.
+   *
+   * @throws ZK_FOREIGN_DATA, ZK_NO_AUTH. Without knowing the floor, no token can be given.
+   */
   async whenKnown(czxid: bigint): Promise<bigint> {
     for (;;) {
       const token = this.of(czxid);
@@ -124,16 +127,4 @@ export class SessionTokens {
     this.#known = undefined;
     void this.#read();
   };
-}
-
-const bySession = new WeakMap<Session, SessionTokens>();
-
-/** The one of a session: all its places share it. */
-export function tokensOf(store: QueueStore, session: Session): SessionTokens {
-  let tokens = bySession.get(session);
-  if (!tokens) {
-    tokens = new SessionTokens(store, session);
-    bySession.set(session, tokens);
-  }
-  return tokens;
 }

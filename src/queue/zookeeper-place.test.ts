@@ -8,6 +8,7 @@ import { MultiError, ServerError } from '../protocol/errors.ts';
 import { parseEntry } from './entry-name.ts';
 import { type Follower, Neighbours } from './neighbours.ts';
 import type { QueueStore } from './queue-store.ts';
+import { StoreSession } from './store-session.ts';
 import { ZooKeeperPlace } from './zookeeper-place.ts';
 
 const FOLDER = '/locks/m';
@@ -54,12 +55,13 @@ function placeOf(
     viewSoon: () => expect.unreachable(),
     left: () => {},
   };
-  const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, session, data: '' };
+  const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, data: '' };
   const reconnect = () => {
     Object.assign(session, { state: 'connected' });
     for (const listener of [...listeners]) listener();
   };
-  return { place: new ZooKeeperPlace(store as QueueStore, facts), neighbours, session, reconnect };
+  const shared = new StoreSession(store as QueueStore, session);
+  return { place: new ZooKeeperPlace(shared, facts), neighbours, session, reconnect };
 }
 
 describe('a place that is let go of, with a neighbour behind it', () => {
@@ -210,10 +212,13 @@ test('a place whose hold awaits a reconnection notices that its node was removed
       throw new ServerError(errorCodes['no-node'], 'getData', path);
     },
   } as unknown as ZooKeeper;
-  const store = { zk, clock: systemClock, random: systemRandom, neighbours: new Neighbours() };
+  const store = {
+    ...{ zk, clock: systemClock, random: systemRandom },
+    ...{ neighbours: new Neighbours(), batonFolder: '/batons' },
+  };
   const queue = { path: FOLDER, read: vi.fn(), viewSoon: vi.fn(), left: () => {} };
-  const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, session, data: '' };
-  const place = new ZooKeeperPlace(store as unknown as QueueStore, facts);
+  const facts = { queue, entry: parseEntry(OWN)!, czxid: 1n, token: 1n, data: '' };
+  const place = new ZooKeeperPlace(new StoreSession(store as unknown as QueueStore, session), facts);
   const evicted = vi.fn();
   place.attend({ evicted, revoked: () => {} });
   await place.hold();

@@ -4,6 +4,7 @@ import { systemRandom } from '../../src/base/random.ts';
 import type { LockQueue, Place } from '../../src/queue/lock-queue.ts';
 import { Neighbours } from '../../src/queue/neighbours.ts';
 import { ZooKeeperQueue } from '../../src/queue/zookeeper-queue.ts';
+import { ZooKeeperStore } from '../../src/queue/zookeeper-store.ts';
 import { startServer } from '../../src/server.ts';
 import { MemoryQueues } from '../../src/testing.ts';
 import { connect } from '../../src/zookeeper.ts';
@@ -44,13 +45,13 @@ async function onZooKeeper(embedded: boolean): Promise<World> {
   return {
     queue: (participant) =>
       new ZooKeeperQueue(
-        {
+        new ZooKeeperStore({
           zk: clients[participant]!,
           clock: systemClock,
           random: systemRandom,
           batonFolder: '/holdfast/batons',
           neighbours: new Neighbours(),
-        },
+        }),
         FOLDER,
       ),
     remove: (place) => admin.delete(`${path}${place.path}`),

@@ -10,7 +10,7 @@ import {
   SessionLostError,
   UnreachableError,
 } from '../../protocol/errors.ts';
-import { REVOKE_MARK } from '../../queue/zookeeper-place.ts';
+import { REVOKE_MARK } from '../../queue/own-node.ts';
 import type { WatchEvent } from '../../session/watch-registry.ts';
 import { type HoldEvent, HoldTracker } from './hold-tracker.ts';
 

@@ -6,8 +6,11 @@ import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ConnectionLossError, MultiError, ServerError } from '../protocol/errors.ts';
-import { GatheredWrites } from './gathered-writes.ts';
-import { EntryCreation } from './queue-write.ts';
+import { BatchedWrites } from './batched-writes.ts';
+import { ConnectionGate } from './connection-gate.ts';
+import type { EntryCreation } from './queue-writes.ts';
+
+const madeBy = async ({ answer }: EntryCreation) => (await answer.promise)[0];
 
 /** A client that writes down what it is asked for, and answers when it is told to. */
 class Asked {
@@ -15,7 +18,11 @@ class Asked {
   /** How many had been asked for each time that they were to leave at once. */
   readonly flushed: number[] = [];
   readonly #session = { flush: () => void this.flushed.push(this.requests.length) } as unknown as Session;
-  readonly writes = new GatheredWrites(this as unknown as ZooKeeper, this.#session, systemClock);
+  readonly #zk = this as unknown as ZooKeeper;
+  readonly writes = new BatchedWrites(this.#zk, this.#session, {
+    clock: systemClock,
+    gate: new ConnectionGate(this.#zk, this.#session),
+  });
 
   get log(): string[] {
     return this.requests.map(({ what }) => what);
@@ -47,11 +54,12 @@ class Asked {
 
   /** Makes an entry in the queue `folder`. */
   join(folder: string, onSent = () => {}): Promise<unknown> {
-    return this.writes.create(this.creation(folder, onSent));
+    return madeBy(this.creation(folder, onSent));
   }
 
+  /** The same, as what can be withdrawn. */
   creation(folder: string, onSent = () => {}): EntryCreation {
-    return new EntryCreation({ folder, prefix: `${folder}/e-`, data: 'me' }, onSent);
+    return this.writes.create({ folder, prefix: `${folder}/e-`, data: 'me', acl: undefined, onSent });
   }
 
   async answer(index: number, value: unknown): Promise<void> {
@@ -243,7 +251,7 @@ describe('writes to queues', () => {
   test('that were refused together are not sent by themselves once they have been given up', async () => {
     const asked = new Asked();
     const [kept, dropped] = ['/e', '/f'].map((folder) => asked.creation(folder));
-    const joined = [kept!, dropped!].map((creation) => asked.writes.create(creation));
+    const joined = [kept!, dropped!].map(madeBy);
     const left = asked.writes.delete('/x/e-1');
     await settle();
     asked.writes.withdraw(dropped!, new Error('given up'));
@@ -261,7 +269,7 @@ describe('writes to queues', () => {
     const asked = new Asked();
     expect(await asked.fill()).toHaveLength(4);
     const [first, apart, other] = ['/e', '/e', '/f'].map((folder) => asked.creation(folder));
-    const joined = [first!, apart!, other!].map((creation) => asked.writes.create(creation));
+    const joined = [first!, apart!, other!].map(madeBy);
     const ended = joined.slice(0, 2).map((each) => expect(each).rejects.toThrow('given up'));
     for (const creation of [first!, apart!]) asked.writes.withdraw(creation, new Error('given up'));
     await Promise.all(ended);
@@ -280,7 +288,7 @@ describe('writes to queues', () => {
     const asked = new Asked();
     let sentCount = 0;
     const [kept, dropped] = ['/e', '/f'].map((folder) => asked.creation(folder, () => sentCount++));
-    const joined = [kept!, dropped!].map((creation) => asked.writes.create(creation));
+    const joined = [kept!, dropped!].map(madeBy);
     const left = asked.writes.delete('/x/e-1');
     await settle();
     asked.writes.withdraw(dropped!, new Error('given up'));

@@ -2,13 +2,12 @@ import type { Clock } from '../base/clock.ts';
 import { utf8Bytes } from '../base/utf8-bytes.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import type { QueueStore } from './queue-store.ts';
 
 type Watches = Parameters<ZooKeeper['watchSince']>[1];
 
 /** So many watches, or so many bytes of paths, are set by one request: far below what a request may be long. */
-const GATHERED_MAX = 300;
-const GATHERED_BYTES_MAX = 128 * 1024;
+const BATCH_MAX = 300;
+const BATCH_BYTES_MAX = 128 * 1024;
 
 /** The watches of one who waits, set together. */
 interface Part {
@@ -19,18 +18,18 @@ interface Part {
   reject(error: unknown): void;
 }
 
-interface Gathering {
+interface Batch {
   readonly parts: Part[];
   watchCount: number;
   byteCount: number;
 }
 
 /** Watches of one session: those that are asked for in one tick are set by one request. */
-export class GatheredWatches {
+export class BatchedWatches {
   readonly #zk: ZooKeeper;
   readonly #session: Session;
   readonly #clock: Clock;
-  #gathering: Gathering | undefined;
+  #batch: Batch | undefined;
 
   constructor(zk: ZooKeeper, session: Session, clock: Clock) {
     this.#zk = zk;
@@ -45,28 +44,27 @@ export class GatheredWatches {
   set(sinceZxid: bigint, watches: Watches, onSet: () => void): Promise<bigint> {
     let byteCount = 0;
     for (const { path } of watches) byteCount += 4 + utf8Bytes(path);
-    const present = this.#gathering;
+    const present = this.#batch;
     const isFull =
       present !== undefined &&
-      (present.watchCount + watches.length > GATHERED_MAX ||
-        present.byteCount + byteCount > GATHERED_BYTES_MAX);
-    if (isFull) this.#gathering = undefined;
-    this.#gathering ??= this.#gather();
-    const gathering = this.#gathering;
-    gathering.watchCount += watches.length;
-    gathering.byteCount += byteCount;
+      (present.watchCount + watches.length > BATCH_MAX || present.byteCount + byteCount > BATCH_BYTES_MAX);
+    if (isFull) this.#batch = undefined;
+    this.#batch ??= this.#begin();
+    const batch = this.#batch;
+    batch.watchCount += watches.length;
+    batch.byteCount += byteCount;
     return new Promise((resolve, reject) => {
-      gathering.parts.push({ sinceZxid, watches, onSet, resolve, reject });
+      batch.parts.push({ sinceZxid, watches, onSet, resolve, reject });
     });
   }
 
-  #gather(): Gathering {
-    const gathering: Gathering = { parts: [], watchCount: 0, byteCount: 0 };
+  #begin(): Batch {
+    const batch: Batch = { parts: [], watchCount: 0, byteCount: 0 };
     this.#clock.endOfTick(() => {
-      if (this.#gathering === gathering) this.#gathering = undefined;
-      this.#send(gathering.parts);
+      if (this.#batch === batch) this.#batch = undefined;
+      this.#send(batch.parts);
     });
-    return gathering;
+    return batch;
   }
 
   /** Called at the end of a tick, where nothing may throw. */
@@ -93,16 +91,4 @@ export class GatheredWatches {
       for (const { reject } of parts) reject(error);
     });
   }
-}
-
-const bySession = new WeakMap<Session, GatheredWatches>();
-
-/** The one of a session: all its places share it. */
-export function gatheredWatchesOf({ zk, clock }: QueueStore, session: Session): GatheredWatches {
-  let gathered = bySession.get(session);
-  if (!gathered) {
-    gathered = new GatheredWatches(zk, session, clock);
-    bySession.set(session, gathered);
-  }
-  return gathered;
 }

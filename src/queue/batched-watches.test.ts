@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import type { Session } from '../client/session.ts';
 import type { ZooKeeper } from '../client/zookeeper.ts';
-import { GatheredWatches } from './gathered-watches.ts';
+import { BatchedWatches } from './batched-watches.ts';
 
 /** Watches by a client that writes down how many each request sets, and throws for those that it is told to refuse. */
 function gathering(refuse: (paths: readonly string[]) => Error | undefined = () => undefined) {
@@ -16,7 +16,7 @@ function gathering(refuse: (paths: readonly string[]) => Error | undefined = () 
       return Promise.resolve();
     },
   } as unknown as ZooKeeper;
-  const watches = new GatheredWatches(zk, {} as Session, systemClock);
+  const watches = new BatchedWatches(zk, {} as Session, systemClock);
   const set = (path: string, sinceZxid = 1n) =>
     watches.set(sinceZxid, [{ kind: 'data', path, listener: () => {} }], () => {});
   return { requests, set };
