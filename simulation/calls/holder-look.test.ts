@@ -95,7 +95,7 @@ describe('a wait that runs out of time', () => {
       const madeBeforeMs = scene.clock.wallMs();
       const startedAtMs = scene.clock.nowMs();
       const error = await scene.during(acquire(scene.waiter, { timeoutMs: 1_000 }).catch((e) => e));
-      expect(error).toMatchObject({ code: 'ZK_LOCK_TIMEOUT', holder: 'billing@h:4711' });
+      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: 'billing@h:4711' });
       expect(error.waiting).toBe(error.lockName === 'one' ? 0 : 1);
       expect(error.message).toContain('not granted within 1000 ms: held by billing@h:4711 (node made 2026-');
       expect(error.since.getTime()).toBeGreaterThanOrEqual(madeAfterMs);
@@ -143,7 +143,7 @@ describe('a wait that runs out of time', () => {
       }
       const acquiring = scene.waiter.mutex('m').acquire({ timeoutMs: 1_000 });
       const error = await scene.during(acquiring.catch((e) => e));
-      expect(error).toMatchObject({ code: 'ZK_LOCK_TIMEOUT', holder: 'first@h:0' });
+      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: 'first@h:0' });
     },
   );
 
@@ -157,7 +157,7 @@ describe('a wait that runs out of time', () => {
     await scene.clock.advance(100);
     await scene.during(scene.holder.zk.delete(lease.holding.paths[0]!));
     const error = await scene.during(acquiring);
-    expect(error).toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT' });
     expect(error).not.toHaveProperty('holder');
   });
 
@@ -173,7 +173,7 @@ describe('a wait that runs out of time', () => {
     scene.transport.manner = 'greets and never answers';
     const error = await scene.during(acquiring);
     expect(scene.clock.nowMs() - startedAtMs).toBeLessThanOrEqual(1_001);
-    expect(error).toMatchObject({ code: 'ZK_LOCK_TIMEOUT', ahead: 1 });
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', ahead: 1 });
     expect(error).not.toHaveProperty('holder');
     expect(error.message).toMatch(/^lock m: not granted within 1000 ms: 1 ahead when last looked at/);
   });

@@ -96,7 +96,7 @@ describe('a fence in ZooKeeper', () => {
     await new ZooKeeperFence(lagging.zk, PATH).admit(302n);
     await new ZooKeeperFence(inStep(leader).zk, PATH).admit(306n);
     const late = new ZooKeeperFence(lagging.zk, PATH).admit(302n);
-    await expect(late).rejects.toMatchObject({ code: 'ZK_STALE_TOKEN', token: 302n, highest: 306n });
+    await expect(late).rejects.toMatchObject({ code: 'LOCK_STALE_TOKEN', token: 302n, highest: 306n });
   });
 
   test('admits no token once a larger one has been admitted, whatever the followers show', async () => {

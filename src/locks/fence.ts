@@ -31,7 +31,7 @@ export class Fence {
   }
 
   /**
-   * @throws ZK_STALE_TOKEN if a larger one has been admitted; TypeError, RangeError for what is no token or no section.
+   * @throws LOCK_STALE_TOKEN if a larger one has been admitted; TypeError, RangeError for what is no token or no section.
    * The same token may come again.
    */
   admit(token: bigint, section?: number): void {
@@ -73,7 +73,7 @@ export class ZooKeeperFence {
    * below the newest one too and is refused. Any other is admitted by a write that fails unless the mark that was read
    * is still the newest.
    *
-   * @throws TypeError, RangeError for what is no token or no section, before anything is sent; ZK_STALE_TOKEN if a
+   * @throws TypeError, RangeError for what is no token or no section, before anything is sent; LOCK_STALE_TOKEN if a
    * larger one has been admitted; ZK_FOREIGN_DATA if the node holds something else, and nothing is written then;
    * ZK_UNREACHABLE when no server answers, as `Holdfast.inspect`, ZK_REQUEST_TIMEOUT and the signal's own reason
    * where it is given up: the token may have been admitted then.

@@ -317,7 +317,7 @@ export class Holdfast implements AsyncDisposable {
    * `holder` asks one only; with a `reason`, a record is left. Resolves with how many were asked; whether they let go
    * is up to them. Given up, it may have asked all the same.
    *
-   * @throws ZK_LOCK_WRONG_KIND for an election: Curator's `LeaderLatch` must not find a leader's node changed.
+   * @throws LOCK_WRONG_KIND for an election: Curator's `LeaderLatch` must not find a leader's node changed.
    */
   async revoke(name: string, options: RevokeOptions = {}): Promise<number> {
     checkName(name);
@@ -332,7 +332,7 @@ export class Holdfast implements AsyncDisposable {
    * Holdfast is told, but only after that; one that uses Curator never is. Only a fenced resource is safe. Leaves a
    * record, in the same transaction. Given up, it may have done both all the same.
    *
-   * @throws ZK_LOCK_NOT_HOLDER unless exactly that one holds it now; ZK_LOCK_WRONG_KIND for a simple lock.
+   * @throws LOCK_NOT_HOLDER unless exactly that one holds it now; LOCK_WRONG_KIND for a simple lock.
    */
   async forceRelease(name: string, options: ForceReleaseOptions): Promise<AuditRecord> {
     checkName(name);

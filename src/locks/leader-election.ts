@@ -73,7 +73,7 @@ export class LeaderElection extends QueueLock {
    * ended, also where it ends by throwing because of that signal, or after a loss. A release that the server refuses at
    * the end of a term is repeated, and the next campaign waits for it.
    *
-   * @throws the signal's own reason; what `run` throws for other reasons; as `campaign`, ZK_LOCK_CONTENDER_EVICTED
+   * @throws the signal's own reason; what `run` throws for other reasons; as `campaign`, LOCK_CONTENDER_EVICTED
    * included: an operator who removes a candidate decides that it is none.
    */
   async lead(

@@ -4,7 +4,7 @@ import type { LockInfo } from './inspection.ts';
 /** What went wrong with one lock. `lockName` says which. */
 export abstract class LockError extends ZkError {
   static override readonly brand: string = 'LockError';
-  abstract override readonly code: `ZK_LOCK_${string}`;
+  abstract override readonly code: `LOCK_${string}`;
   readonly scope = 'lock';
   readonly lockName: string;
 
@@ -26,7 +26,7 @@ export interface WaitLook {
 /** The time for waiting ran out while others held it. The queue was left; nothing stays behind. */
 export class LockTimeoutError extends LockError {
   static override readonly brand: string = 'LockTimeoutError';
-  readonly code = 'ZK_LOCK_TIMEOUT';
+  readonly code = 'LOCK_TIMEOUT';
   readonly outcome = 'not-applied';
 
   /** How many were ahead in the queue when it was last looked at; undefined if it had not been looked at yet. */
@@ -61,7 +61,7 @@ export class LockTimeoutError extends LockError {
 /** No server could be reached in the time that was given. */
 export class LockUnreachableError extends LockError {
   static override readonly brand: string = 'LockUnreachableError';
-  readonly code = 'ZK_LOCK_UNREACHABLE';
+  readonly code = 'LOCK_UNREACHABLE';
   readonly outcome = 'not-applied';
 }
 
@@ -74,7 +74,7 @@ export type WorkEnd = { readonly result: unknown } | { readonly thrown: unknown 
  */
 export class LockLostError extends LockError {
   static override readonly brand: string = 'LockLostError';
-  readonly code = 'ZK_LOCK_LOST';
+  readonly code = 'LOCK_LOST';
   readonly outcome = 'unknown';
   /** What the work under the lock returned: some or all of it may have been done after the loss. */
   declare readonly result?: unknown;
@@ -91,35 +91,35 @@ export class LockLostError extends LockError {
 /** Someone asks the holder to let go. It is still held, until it is released. */
 export class LockRevokedError extends LockError {
   static override readonly brand: string = 'LockRevokedError';
-  readonly code = 'ZK_LOCK_REVOKED';
+  readonly code = 'LOCK_REVOKED';
   readonly outcome = 'not-applied';
 }
 
 /** The lease was released by this program. */
 export class LockReleasedError extends LockError {
   static override readonly brand: string = 'LockReleasedError';
-  readonly code = 'ZK_LOCK_RELEASED';
+  readonly code = 'LOCK_RELEASED';
   readonly outcome = 'not-applied';
 }
 
 /** The contender was removed from the queue by someone else while it waited. */
 export class ContenderEvictedError extends LockError {
   static override readonly brand: string = 'ContenderEvictedError';
-  readonly code = 'ZK_LOCK_CONTENDER_EVICTED';
+  readonly code = 'LOCK_CONTENDER_EVICTED';
   readonly outcome = 'not-applied';
 }
 
 /** A reader cannot become a writer just now, or a nested `use` would wait for itself. What is held is held on. */
 export class LockUpgradeError extends LockError {
   static override readonly brand: string = 'LockUpgradeError';
-  readonly code = 'ZK_LOCK_UPGRADE';
+  readonly code = 'LOCK_UPGRADE';
   readonly outcome = 'not-applied';
 }
 
 /** There is a lock of another kind under this name. */
 export class WrongKindError extends LockError {
   static override readonly brand: string = 'WrongKindError';
-  readonly code = 'ZK_LOCK_WRONG_KIND';
+  readonly code = 'LOCK_WRONG_KIND';
   readonly outcome = 'not-applied';
 }
 
@@ -129,14 +129,14 @@ export class WrongKindError extends LockError {
  */
 export class ForeignNodeError extends LockError {
   static override readonly brand: string = 'ForeignNodeError';
-  readonly code = 'ZK_LOCK_FOREIGN_NODE';
+  readonly code = 'LOCK_FOREIGN_NODE';
   readonly outcome = 'not-applied';
 }
 
 /** Who was named does not hold the lock: nothing was done. `holders` are the ids of those who do. */
 export class NotHolderError extends LockError {
   static override readonly brand: string = 'NotHolderError';
-  readonly code = 'ZK_LOCK_NOT_HOLDER';
+  readonly code = 'LOCK_NOT_HOLDER';
   readonly outcome = 'not-applied';
   readonly holders: readonly string[];
 
@@ -150,7 +150,7 @@ export class NotHolderError extends LockError {
 /** The resource has seen a later token: whoever carries this one has been overtaken. */
 export class StaleTokenError extends ZkError {
   static override readonly brand: string = 'StaleTokenError';
-  readonly code = 'ZK_STALE_TOKEN';
+  readonly code = 'LOCK_STALE_TOKEN';
   readonly scope = 'resource';
   readonly outcome = 'not-applied';
   readonly token: bigint;
@@ -179,7 +179,7 @@ export class StaleTokenError extends ZkError {
 export const lockErrorTable: readonly ErrorRow[] = [
   {
     name: 'LockTimeoutError',
-    code: 'ZK_LOCK_TIMEOUT',
+    code: 'LOCK_TIMEOUT',
     scope: 'lock',
     outcome: 'not-applied',
     advice:
@@ -187,70 +187,70 @@ export const lockErrorTable: readonly ErrorRow[] = [
   },
   {
     name: 'LockUnreachableError',
-    code: 'ZK_LOCK_UNREACHABLE',
+    code: 'LOCK_UNREACHABLE',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'look at the servers',
   },
   {
     name: 'LockLostError',
-    code: 'ZK_LOCK_LOST',
+    code: 'LOCK_LOST',
     scope: 'lock',
     outcome: 'unknown',
     advice: 'stop: another may hold it',
   },
   {
     name: 'LockRevokedError',
-    code: 'ZK_LOCK_REVOKED',
+    code: 'LOCK_REVOKED',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'finish and release; it is held until then',
   },
   {
     name: 'LockReleasedError',
-    code: 'ZK_LOCK_RELEASED',
+    code: 'LOCK_RELEASED',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'nothing; you released it',
   },
   {
     name: 'ContenderEvictedError',
-    code: 'ZK_LOCK_CONTENDER_EVICTED',
+    code: 'LOCK_CONTENDER_EVICTED',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'start again, if whoever removed it agrees',
   },
   {
     name: 'LockUpgradeError',
-    code: 'ZK_LOCK_UPGRADE',
+    code: 'LOCK_UPGRADE',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'let it go, and acquire to write',
   },
   {
     name: 'WrongKindError',
-    code: 'ZK_LOCK_WRONG_KIND',
+    code: 'LOCK_WRONG_KIND',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'use another name',
   },
   {
     name: 'ForeignNodeError',
-    code: 'ZK_LOCK_FOREIGN_NODE',
+    code: 'LOCK_FOREIGN_NODE',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'find out whose it is; remove it or use another name',
   },
   {
     name: 'NotHolderError',
-    code: 'ZK_LOCK_NOT_HOLDER',
+    code: 'LOCK_NOT_HOLDER',
     scope: 'lock',
     outcome: 'not-applied',
     advice: 'look again who holds it',
   },
   {
     name: 'StaleTokenError',
-    code: 'ZK_STALE_TOKEN',
+    code: 'LOCK_STALE_TOKEN',
     scope: 'resource',
     outcome: 'not-applied',
     advice: 'stop: you have been overtaken',

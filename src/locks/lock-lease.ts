@@ -313,7 +313,7 @@ export class LockLease implements AsyncDisposable {
     return this.#released !== undefined ? 0 : this.#holding.remainingMs();
   }
 
-  /** @throws ZK_LOCK_LOST, ZK_LOCK_RELEASED. */
+  /** @throws LOCK_LOST, LOCK_RELEASED. */
   assertHeld(): void {
     if (this.#released !== undefined) throw new LockReleasedError(this.lockName, 'it was released');
     this.#holding.assertHeld();
@@ -322,7 +322,7 @@ export class LockLease implements AsyncDisposable {
   /**
    * Writes to ZooKeeper only if the lock is still held: one transaction that also checks the contender's node.
    *
-   * @throws ZK_LOCK_LOST if it is not, and MultiError as `multi` does; nothing was written in either case. Given up by
+   * @throws LOCK_LOST if it is not, and MultiError as `multi` does; nothing was written in either case. Given up by
    * its signal or `timeoutMs`, it may have been written.
    */
   async guard<const Ops extends readonly MultiWrite<unknown>[]>(

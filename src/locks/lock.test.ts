@@ -54,7 +54,7 @@ class GrantedLock extends Lock {
 }
 
 describe('a grant whose lease is over when it is handed on', () => {
-  // Found by the nemesis: acquire() rejected with ZK_LOCK_LOST, though nobody had had a lease to lose.
+  // Found by the nemesis: acquire() rejected with LOCK_LOST, though nobody had had a lease to lose.
   test.each(['acquire', 'tryAcquire'] as const)('is left, and %s asks again', async (how) => {
     const lock = new GrantedLock(new VirtualClock(), [0, 0, 500]);
     const lease = await lock[how]();
@@ -80,7 +80,7 @@ describe('a grant whose lease is over when it is handed on', () => {
 });
 
 describe('a grant whose node is removed in the moment it is handed on', () => {
-  // Found by the simulation: acquire() rejected with ZK_LOCK_LOST, which says that somebody held it.
+  // Found by the simulation: acquire() rejected with LOCK_LOST, which says that somebody held it.
   test.each(['acquire', 'tryAcquire'] as const)('ends %s as a removal while it waited', async (how) => {
     const lock = new GrantedLock(new VirtualClock(), [500]);
     lock.removed = true;

@@ -130,8 +130,8 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
   /**
    * Waits until the lock is granted, in order of arrival.
    *
-   * @throws TypeError, RangeError for a bad option, or one that does not exist, before anything is sent; ZK_LOCK_TIMEOUT, ZK_LOCK_UNREACHABLE, the signal's own reason; ZK_LOCK_CONTENDER_EVICTED,
-   * ZK_LOCK_WRONG_KIND, ZK_LOCK_FOREIGN_NODE, ZK_NO_AUTH. In each case nothing is left behind.
+   * @throws TypeError, RangeError for a bad option, or one that does not exist, before anything is sent; LOCK_TIMEOUT, LOCK_UNREACHABLE, the signal's own reason; LOCK_CONTENDER_EVICTED,
+   * LOCK_WRONG_KIND, LOCK_FOREIGN_NODE, ZK_NO_AUTH. In each case nothing is left behind.
    */
   acquire(options: Options = {} as Options): Promise<LockLease> {
     try {
@@ -182,7 +182,7 @@ export abstract class Lock<Options extends AcquireOptions = AcquireOptions> {
    * Acquires, runs, releases. Inside `run`, and whatever it calls and awaits, another `use` of this lock re-enters.
    * `run` is not stopped when the lock is lost: it has the lease's signal for that.
    *
-   * @throws what `run` throws; as `acquire`; ZK_LOCK_LOST if the lock was lost before `run` had ended, whatever `run`
+   * @throws what `run` throws; as `acquire`; LOCK_LOST if the lock was lost before `run` had ended, whatever `run`
    * returned (`result`) or threw (`thrown`).
    */
   async use<T>(

@@ -32,7 +32,7 @@ export class UpgradableLease extends LockLease {
    * token. Releasing that one goes back to reading, with nobody in between. Given up, it reads on as before. While it is
    * upgraded, or about to be, another call re-enters: it writes until the last of these leases is released.
    *
-   * @throws as `acquire`; ZK_LOCK_LOST if this lease is lost meanwhile, ZK_LOCK_UPGRADE where it cannot be.
+   * @throws as `acquire`; LOCK_LOST if this lease is lost meanwhile, LOCK_UPGRADE where it cannot be.
    */
   async upgrade(options: UpgradeOptions = {}): Promise<LockLease> {
     checkOptionNames('upgrade', options, upgradeNames);

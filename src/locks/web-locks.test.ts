@@ -96,7 +96,7 @@ describe('a request', () => {
     const { locks, lease } = scene();
     lease.lossNow = () => new LockLostError('x', 'its lease has ended');
     await expect(locks.request('x', () => 'charged')).rejects.toMatchObject({
-      code: 'ZK_LOCK_LOST',
+      code: 'LOCK_LOST',
       result: 'charged',
     });
   });

@@ -97,7 +97,7 @@ export class LockManager {
   /**
    * Acquires, calls back, and releases when what the callback returned has settled; resolves with that.
    *
-   * @throws TypeError for options that contradict each other; ZK_LOCK_LOST if the lock is lost or stolen meanwhile;
+   * @throws TypeError for options that contradict each other; LOCK_LOST if the lock is lost or stolen meanwhile;
    * as `acquire` otherwise.
    */
   request<T>(name: string, callback: LockGrantedCallback<T>): Promise<T>;

@@ -86,7 +86,7 @@ describe('use of a lock that is lost while its work runs', () => {
     const lock = new ScriptedLock();
     const error = await rejectionOf(lock.use(workOf(lock, () => 'charged', by)));
     expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ lockName: 'm', result: 'charged', cause: { code: 'ZK_LOCK_LOST' } });
+    expect(error).toMatchObject({ lockName: 'm', result: 'charged', cause: { code: 'LOCK_LOST' } });
     expect('thrown' in error).toBe(false);
     expect(lock.leaveCount, 'let go of').toBe(1);
   });

@@ -33,7 +33,7 @@ export interface Facilities {
 /**
  * Ends the work under a lock: lets go, and gives what the work returned or throws what it threw.
  *
- * @throws ZK_LOCK_LOST, with the result or what was thrown, if the lock was lost before the work had ended, and was not
+ * @throws LOCK_LOST, with the result or what was thrown, if the lock was lost before the work had ended, and was not
  * released by the work itself before that.
  */
 export async function endWork<T>(

@@ -16,8 +16,11 @@ const BRANDS = Symbol.for('holdfast.error.brands');
  */
 export abstract class ZkError extends Error {
   static readonly brand: string = 'ZkError';
-  /** Stable, documented in docs/errors.md; branch on this, not on `message`. */
-  abstract readonly code: `ZK_${string}`;
+  /**
+   * Stable, documented in docs/errors.md; branch on this, not on `message`. `LOCK_` for what is said of locks, `ZK_` for
+   * ZooKeeper's own conditions.
+   */
+  abstract readonly code: `ZK_${string}` | `LOCK_${string}`;
   abstract readonly scope: ErrorScope;
   abstract readonly outcome: Outcome;
   constructor(message: string, options?: ErrorOptions) {

@@ -295,7 +295,7 @@ describe('holdfast revoke', () => {
     const asked = await runCommand(['revoke', 'a', '--reason', 'deploying', ...serversOf(workspace)]);
     expect(asked).toEqual({ exitCode: 0, stdout: 'a: asked 1 holder to let go\n', stderr: '' });
     await told;
-    expect(lease.signal.reason.code).toBe('ZK_LOCK_REVOKED');
+    expect(lease.signal.reason.code).toBe('LOCK_REVOKED');
     expect(await holdfast.audit('a')).toMatchObject([{ action: 'asked', reason: 'deploying' }]);
     await lease.release();
     const nobody = await runCommand(['revoke', 'a', '--json', ...serversOf(workspace)]);

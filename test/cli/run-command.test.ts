@@ -243,7 +243,7 @@ describe('the lock', () => {
     expect(JSON.parse(told.stderr.trim().split('\n').at(-1)!)).toMatchObject({
       event: 'failed',
       exitCode: 200,
-      code: 'ZK_LOCK_TIMEOUT',
+      code: 'LOCK_TIMEOUT',
       ...facts,
     });
     const tried = await scene.run(['--json', '--try', 'busy', 'true']).ended;

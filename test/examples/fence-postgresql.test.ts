@@ -30,7 +30,7 @@ async function accountOf(id: string): Promise<{ balance: bigint; fence: bigint }
 }
 
 const stale = (token: bigint, highest: bigint) =>
-  expect.objectContaining({ code: 'ZK_STALE_TOKEN', token, highest });
+  expect.objectContaining({ code: 'LOCK_STALE_TOKEN', token, highest });
 
 describe('a fence in PostgreSQL', () => {
   test('refuses what is no token, and writes nothing', async () => {
@@ -113,7 +113,7 @@ describe('a fence in PostgreSQL', () => {
     const largest = OLDER + 199n;
     expect(await accountOf('crowd')).toEqual({ balance: largest, fence: largest });
     for (const outcome of outcomes) {
-      if (outcome.status === 'rejected') expect(outcome.reason.code).toBe('ZK_STALE_TOKEN');
+      if (outcome.status === 'rejected') expect(outcome.reason.code).toBe('LOCK_STALE_TOKEN');
     }
     expect(outcomes[tokens.indexOf(largest)]!.status).toBe('fulfilled');
   });
@@ -170,7 +170,7 @@ describe('a fence in PostgreSQL', () => {
       ['--import', 'tsx', 'examples/fence-postgresql.ts'],
       { cwd: root, env: { ...process.env, DATABASE_URL: postgresql.connectionString } },
     );
-    expect(stdout).toBe('ZK_STALE_TOKEN\nbalance 75\n');
+    expect(stdout).toBe('LOCK_STALE_TOKEN\nbalance 75\n');
   });
 });
 

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 const stale = (token: bigint, highest: bigint) =>
-  expect.objectContaining({ code: 'ZK_STALE_TOKEN', token, highest });
+  expect.objectContaining({ code: 'LOCK_STALE_TOKEN', token, highest });
 
 describe('a fence in Redis', () => {
   test('refuses the late token and leaves the value as it was', async () => {
@@ -112,7 +112,7 @@ describe('a fence in Redis', () => {
         fence: String(largest),
       });
       for (const outcome of outcomes) {
-        if (outcome.status === 'rejected') expect(outcome.reason.code).toBe('ZK_STALE_TOKEN');
+        if (outcome.status === 'rejected') expect(outcome.reason.code).toBe('LOCK_STALE_TOKEN');
       }
       expect(outcomes[tokens.indexOf(largest)]!.status).toBe('fulfilled');
     } finally {
@@ -138,6 +138,6 @@ describe('a fence in Redis', () => {
       ['--import', 'tsx', 'examples/fence-redis.ts'],
       { cwd: root, env: { ...process.env, REDIS_URL: server.url } },
     );
-    expect(stdout).toBe('ZK_STALE_TOKEN\nbalance 75\n');
+    expect(stdout).toBe('LOCK_STALE_TOKEN\nbalance 75\n');
   });
 });

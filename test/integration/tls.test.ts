@@ -79,7 +79,7 @@ describe('an authority that did not sign the server’s certificate', () => {
       proxy.resetAll();
       const acquired = holdfast.mutex('tls').acquire({ timeoutMs: 1_000 });
       await expect(acquired).rejects.toMatchObject({
-        code: 'ZK_LOCK_UNREACHABLE',
+        code: 'LOCK_UNREACHABLE',
         message: expect.stringMatching(UNSIGNED),
         cause: { cause: { errors: expect.anything() } },
       });

@@ -46,7 +46,7 @@ describe.each(['embedded server', 'ZooKeeper'] as const)('who may do what with a
     const [name] = await stranger.zk.children('/locks/m');
     await stranger.zk.delete(`/locks/m/${name}`);
     await until('it is lost', () => lease.signal.aborted);
-    expect(lease.signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+    expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
   });
 
   test('the folder that a simple lock makes is the team’s too', async () => {

@@ -152,7 +152,7 @@ class Trials {
     );
     if (!wasSettled && 'error' in outcome) {
       if (byAbort) expect(outcome.error, what).toBe(reason);
-      else expect(outcome.error, what).toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+      else expect(outcome.error, what).toMatchObject({ code: 'LOCK_TIMEOUT' });
     }
     this.#transport.watch(() => {});
     this.#transport.speak();

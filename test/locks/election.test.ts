@@ -240,7 +240,7 @@ describe('an election', () => {
       waiting.catch(() => {});
       const entries = await workspace.untilEntries('e', 2);
       await workspace.admin.delete(`/locks/e/${entries.find((name) => name !== leader)}`);
-      await expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_CONTENDER_EVICTED' });
+      await expect(waiting).rejects.toMatchObject({ code: 'LOCK_CONTENDER_EVICTED' });
       await held.resign();
     },
   );

@@ -93,7 +93,7 @@ describe('a follower that is cut off from its leader', () => {
         // This process hears of both: one that stood still meanwhile may hear of the grant first.
         if (watched.longestTurnMs < 100) expect(watched.lostAtMs).toBeLessThan(grantedAtMs);
         await until('the holder to be told', () => watched.lostAtMs < Number.POSITIVE_INFINITY);
-        expect(lease.signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+        expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
         expect(next.token).toBeGreaterThan(lease.token);
         // The fault was real: a client that is content with pings has seen nothing of it, nor has its server.
         expect(bystander.zk.session.state).toBe('connected');

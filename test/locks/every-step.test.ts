@@ -145,7 +145,7 @@ class Attempts {
     } else {
       expect(givenUp, `${what}: ${String(outcome.error)}`).toBe(true);
       if (this.#way === 'abort') expect(outcome.error, what).toBe(reason);
-      else expect(outcome.error, what).toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+      else expect(outcome.error, what).toMatchObject({ code: 'LOCK_TIMEOUT' });
     }
     expect(getEventListeners(controller.signal, 'abort'), what).toHaveLength(0);
     expect(this.#clock.deadlineCount, what).toBe(0);

@@ -19,7 +19,7 @@ describe('a forced release', () => {
     const after = await waiting;
     expect(after.token).toBeGreaterThan(lease.token);
     await until('the old holder to be told', () => lost !== undefined);
-    expect((lost as { code: string }).code).toBe('ZK_LOCK_LOST');
+    expect((lost as { code: string }).code).toBe('LOCK_LOST');
     expect(await operator!.audit('a')).toEqual([record]);
     expect(record).toMatchObject({
       action: 'released',

@@ -49,8 +49,8 @@ describe('a lease', () => {
     await Promise.all([held.release(), elsewhere.release()]);
     await outside;
     expect(order).toEqual(['released', 'outside']);
-    await expect(lock.acquire({ within: held })).rejects.toMatchObject({ code: 'ZK_LOCK_RELEASED' });
-    await expect(lock.tryAcquire({ within: held })).rejects.toMatchObject({ code: 'ZK_LOCK_RELEASED' });
+    await expect(lock.acquire({ within: held })).rejects.toMatchObject({ code: 'LOCK_RELEASED' });
+    await expect(lock.tryAcquire({ within: held })).rejects.toMatchObject({ code: 'LOCK_RELEASED' });
     // What was entered and left is not entered any more, in what goes on from there.
     let later: Promise<unknown> | undefined;
     const gate = deferred();
@@ -98,11 +98,11 @@ describe('a lease', () => {
       // Removed by hand, and written before anybody could say so.
       const [name] = await workspace.entries(lock.name.split('+')[0]!);
       await admin.delete(`/locks/${lock.name.split('+')[0]}/${name}`);
-      await expect(held.guard([ops.set('/data', 'late')])).rejects.toMatchObject({ code: 'ZK_LOCK_LOST' });
+      await expect(held.guard([ops.set('/data', 'late')])).rejects.toMatchObject({ code: 'LOCK_LOST' });
       expect((await admin.get('/data')).data?.toString()).toBe('new');
       await held.release();
       await expect(held.guard([ops.set('/data', 'late')])).rejects.toMatchObject({
-        code: expect.stringMatching(/^ZK_LOCK_(RELEASED|LOST)$/),
+        code: expect.stringMatching(/^LOCK_(RELEASED|LOST)$/),
       });
     }
     await (await other!.multiLock(['a', 'b', 'm']).acquire({ timeoutMs: 5_000 })).release();

@@ -34,7 +34,7 @@ describe('a session that ends', () => {
       expect(await workspace.entries('m')).toHaveLength(1);
       next.assertHeld();
       await next.release();
-      expect(events).toEqual([`${held.token} ZK_LOCK_LOST`]);
+      expect(events).toEqual([`${held.token} LOCK_LOST`]);
     },
     everyBackend,
   );
@@ -103,7 +103,7 @@ describe('a session that ends', () => {
       await workspace.untilEntries('m', 2);
       proxy.blackhole('both');
       const [lost, granted] = await Promise.all([told, waiting]);
-      expect(lost.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+      expect(lost.reason).toMatchObject({ code: 'LOCK_LOST' });
       expect(lost.atMs).toBeLessThan(granted.atMs);
       expect(held.remainingMs()).toBe(0);
       await granted.lease.release();
@@ -180,7 +180,7 @@ describe('a connection that is lost, with the session kept', () => {
     const { holdfast, proxy, isolate } = await workspace.faulty();
     const held = await (await workspace.holdfast()).mutex('m').acquire();
     const waiting = expect(holdfast.mutex('m').acquire({ timeoutMs: 500 })).rejects.toMatchObject({
-      code: 'ZK_LOCK_UNREACHABLE',
+      code: 'LOCK_UNREACHABLE',
     });
     await workspace.untilEntries('m', 2);
     isolate();
@@ -203,7 +203,7 @@ describe('a node removed by hand', () => {
     const waiting = other!.mutex('m').acquire();
     await workspace.untilEntries('m', 2);
     await workspace.admin.delete(`/locks/m/${entry}`);
-    expect(await reason).toMatchObject({ code: 'ZK_LOCK_LOST', lockName: 'm' });
+    expect(await reason).toMatchObject({ code: 'LOCK_LOST', lockName: 'm' });
     expect(() => held.assertHeld()).toThrow(/removed by someone else/);
     const next = await waiting;
     await held.release();
@@ -293,7 +293,7 @@ describe('a node removed by hand', () => {
     const reason = firing(held);
     await until('its nodes to be watched', async () => (await workspace.watchedPaths()).length === 2);
     await workspace.admin.delete(`/locks/b/${(await workspace.entries('b'))[0]}`);
-    expect(await reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+    expect(await reason).toMatchObject({ code: 'LOCK_LOST' });
     await workspace.untilEntries('a', 0);
   });
 });
@@ -309,7 +309,7 @@ describe('a stall of the event loop', () => {
     expect(held.remainingMs()).toBe(0);
     expect(held.signal.aborted).toBe(false); // Nothing could have run yet.
     expect(() => held.assertHeld()).toThrow(LockLostError);
-    expect(await reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+    expect(await reason).toMatchObject({ code: 'LOCK_LOST' });
     await held.release();
     await (await holdfast.mutex('m').acquire({ timeoutMs: 10_000 })).release();
   });
@@ -325,7 +325,7 @@ describe('a client that is closed', () => {
     const reason = firing(held);
     await holder!.close();
     await waiting;
-    expect(await reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+    expect(await reason).toMatchObject({ code: 'LOCK_LOST' });
     await held.release();
     await (await other!.mutex('m').acquire({ timeoutMs: 5_000 })).release();
     await expect(holder!.mutex('m').acquire()).rejects.toMatchObject({ code: 'ZK_CLOSED' });

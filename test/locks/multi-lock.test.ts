@@ -43,7 +43,7 @@ describe('a multi-lock', () => {
     await workspace.admin.create('/locks/c');
     await workspace.admin.create('/locks/c/stranger');
     await expect(two!.multiLock(['a', 'b', 'c']).acquire()).rejects.toMatchObject({
-      code: 'ZK_LOCK_FOREIGN_NODE',
+      code: 'LOCK_FOREIGN_NODE',
       lockName: 'c',
     });
     await workspace.untilEntries('a', 0);
@@ -58,7 +58,7 @@ describe('a multi-lock', () => {
       const held = await one!.mutex('a').acquire();
       const waiting = two!.multiLock(['a', 'b']).acquire({ timeoutMs: 5_000 });
       const ended = expect(waiting).rejects.toMatchObject({
-        code: 'ZK_LOCK_CONTENDER_EVICTED',
+        code: 'LOCK_CONTENDER_EVICTED',
         lockName: 'b',
       });
       const [name] = await workspace.untilEntries('b', 1);
@@ -77,7 +77,7 @@ describe('a multi-lock', () => {
       const holdfast = await workspace.holdfast();
       const held = await holdfast.mutex('a').acquire();
       const waiting = holdfast.multiLock(['a', 'b']).acquire({ timeoutMs: 5_000 });
-      const ended = expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_CONTENDER_EVICTED' });
+      const ended = expect(waiting).rejects.toMatchObject({ code: 'LOCK_CONTENDER_EVICTED' });
       const [name] = await workspace.untilEntries('b', 1);
       // In one tick: the release is told at once, the removal comes back from the server.
       await Promise.all([holdfast.zk.delete(`/locks/b/${name}`), held.release()]);

@@ -190,6 +190,6 @@ describe('a writer that goes on as a reader', () => {
     const lease = await lock.write.acquire();
     const downgrading = lock.downgrade(lease);
     server.expireSession(holdfast.zk.session.id);
-    await expect(downgrading).rejects.toMatchObject({ code: 'ZK_LOCK_LOST', lockName: 'rw' });
+    await expect(downgrading).rejects.toMatchObject({ code: 'LOCK_LOST', lockName: 'rw' });
   });
 });

@@ -196,7 +196,7 @@ describe('an entry that is given up and cannot be removed', () => {
       const waiting = acquire(holdfast, { timeoutMs: 300 });
       await until('the waiter to join', () => entriesOf(server, holdfast).length > 0);
       const refusal = refuseRemovals(server, holdfast);
-      await expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+      await expect(waiting).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       expect(entriesOf(server, holdfast)).not.toEqual([]);
       refusal.cancel();
       await until('the entry to be removed', () => entriesOf(server, holdfast).length === 0);

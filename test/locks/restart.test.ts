@@ -39,7 +39,7 @@ describe('a server that goes away and comes back', () => {
     // Let go while nobody can be told; and a wait that nobody waits for any more.
     const released = permit.release();
     await expect(clients[1]!.mutex('m').acquire({ timeoutMs: 100 })).rejects.toMatchObject({
-      code: 'ZK_LOCK_UNREACHABLE',
+      code: 'LOCK_UNREACHABLE',
     });
     await server.start();
     await released;
@@ -76,7 +76,7 @@ describe('a server that forgets', () => {
       server = await startServer({ port, fourLetterWords: '*', superDigest: SUPER_DIGEST });
       const lease = await waiting[0]!;
       await until('the holder to be told', () => signal.aborted);
-      expect(signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+      expect(signal.reason).toMatchObject({ code: 'LOCK_LOST' });
       expect(lease.token).toBeGreaterThan(held.token);
       await Promise.all([held.release(), lease.release()]);
       expect(await other.zk.children('/locks/m')).toEqual([]);

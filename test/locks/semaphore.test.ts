@@ -129,7 +129,7 @@ describe('a semaphore', () => {
     const lost = new Promise((resolve) => held.signal.addEventListener('abort', resolve));
     await one!.close();
     await lost;
-    expect(held.signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+    expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
     await (await waiting).release();
   });
 

@@ -145,7 +145,7 @@ describe('a cached mutex', () => {
     const waiting = lock.acquire();
     const told = new Promise((resolve) => lock.on('lost', resolve));
     await expire();
-    expect(await told).toMatchObject({ token: held.token, error: { code: 'ZK_LOCK_LOST' } });
+    expect(await told).toMatchObject({ token: held.token, error: { code: 'LOCK_LOST' } });
     expect(held.remainingMs()).toBe(0);
     const next = await waiting;
     expect(isLater(next, held)).toBe(true);
@@ -327,7 +327,7 @@ describe('a mutex that is handed off', () => {
     expect(await workspace.entries('m')).toHaveLength(2);
     await theirs.release();
     const held = await second;
-    await expect(lock.acquire({ timeoutMs: 20 })).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    await expect(lock.acquire({ timeoutMs: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
     await held.release();
     const again = await other!.mutex('m').acquire();
     const late = new AbortController();
@@ -345,7 +345,7 @@ describe('a mutex that is handed off', () => {
     const lock = holdfast!.mutex('m', { handOff: true });
     const theirs = await other!.mutex('m').acquire();
     const waits = [lock.acquire(), lock.acquire()].map((wait) =>
-      expect(wait).rejects.toMatchObject({ code: 'ZK_LOCK_CONTENDER_EVICTED' }),
+      expect(wait).rejects.toMatchObject({ code: 'LOCK_CONTENDER_EVICTED' }),
     );
     const [, entry] = await workspace.untilEntries('m', 2);
     await workspace.admin.delete(`/locks/m/${entry}`);
@@ -423,13 +423,13 @@ describe('tasks of several processes', () => {
       await fence.admit(second.token, second.section);
       await fence.admit(second.token, second.section);
       const late = async () => fence.admit(first.token, first.section);
-      await expect(late()).rejects.toMatchObject({ code: 'ZK_STALE_TOKEN', section: 0, highestSection: 1 });
+      await expect(late()).rejects.toMatchObject({ code: 'LOCK_STALE_TOKEN', section: 0, highestSection: 1 });
     }
     const theirs = await other!.mutex('m').acquire();
     for (const fence of fences) {
       await fence.admit(theirs.token);
       const late = async () => fence.admit(second.token, second.section);
-      await expect(late()).rejects.toMatchObject({ code: 'ZK_STALE_TOKEN' });
+      await expect(late()).rejects.toMatchObject({ code: 'LOCK_STALE_TOKEN' });
     }
     await theirs.release();
   });

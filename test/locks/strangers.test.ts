@@ -47,7 +47,7 @@ describe('locks of different kinds under one name', () => {
         await expect(
           recipes[wanted].acquire(other!),
           `${wanted} while a ${held} is held`,
-        ).rejects.toMatchObject({ code: 'ZK_LOCK_WRONG_KIND', lockName: expect.stringContaining('x') });
+        ).rejects.toMatchObject({ code: 'LOCK_WRONG_KIND', lockName: expect.stringContaining('x') });
       }
       lease.assertHeld();
       expect(await workspace.livingNodes()).toEqual(before);
@@ -82,7 +82,7 @@ describe('a stranger in the folder', () => {
       await workspace.admin.create(`/locks/x/${name}`);
       for (const [recipe, acquire] of Object.entries(byRecipe)) {
         const refused = expect(acquire(holdfast), recipe);
-        await refused.rejects.toMatchObject({ code: 'ZK_LOCK_FOREIGN_NODE', lockName: expect.any(String) });
+        await refused.rejects.toMatchObject({ code: 'LOCK_FOREIGN_NODE', lockName: expect.any(String) });
         await workspace.untilEntries('x', 1);
       }
       expect(await holdfast.inspect('x')).toMatchObject({ kind: 'unknown', foreign: [name] });
@@ -93,7 +93,7 @@ describe('a stranger in the folder', () => {
     const holdfast = await workspace.holdfast();
     const held = await holdfast.mutex('x').acquire();
     const waiting = holdfast.mutex('x').acquire();
-    const caught = expect(waiting).rejects.toMatchObject({ code: 'ZK_LOCK_FOREIGN_NODE' });
+    const caught = expect(waiting).rejects.toMatchObject({ code: 'LOCK_FOREIGN_NODE' });
     const [holder] = await workspace.untilEntries('x', 2);
     await until('all watches', async () => (await workspace.watchedPaths()).length === 2);
     await workspace.admin.create('/locks/x/stranger');

@@ -85,7 +85,7 @@ describe('the channels of node:diagnostics_channel', () => {
     await until('it is asked', () => recorded.told.includes('revoked m mutex'));
     await expire();
     await until('it is lost', () => recorded.told.includes('lost m mutex'));
-    expect(recorded.messages.at(-1)).toMatchObject({ token: lease.token, error: { code: 'ZK_LOCK_LOST' } });
+    expect(recorded.messages.at(-1)).toMatchObject({ token: lease.token, error: { code: 'LOCK_LOST' } });
   });
 });
 

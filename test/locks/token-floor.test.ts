@@ -65,7 +65,7 @@ describe('a move from the embedded server to ZooKeeper', () => {
     const servers = await freshStore();
     await using first = await connect({ servers });
     const refused = await first.mutex('m').acquire();
-    await expect(inAnotherStore.admit(refused.token)).rejects.toMatchObject({ code: 'ZK_STALE_TOKEN' });
+    await expect(inAnotherStore.admit(refused.token)).rejects.toMatchObject({ code: 'LOCK_STALE_TOKEN' });
     await refused.release();
 
     expect(await first.raiseTokens(newest)).toMatchObject({ floor: newest });
@@ -78,7 +78,7 @@ describe('a move from the embedded server to ZooKeeper', () => {
     }
     for (const token of [...old, refused.token]) {
       expect(() => inMemory.admit(token)).toThrow('stale');
-      await expect(inAnotherStore.admit(token)).rejects.toMatchObject({ code: 'ZK_STALE_TOKEN' });
+      await expect(inAnotherStore.admit(token)).rejects.toMatchObject({ code: 'LOCK_STALE_TOKEN' });
     }
   });
 

@@ -24,7 +24,7 @@ test('a wait of no time takes a lock that is free, and no other', async () => {
   ];
   for (const lockOf of locks) {
     const lease = await lockOf(holdfast).acquire({ timeoutMs: 0 });
-    await expect(lockOf(other).acquire({ timeoutMs: 0 })).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    await expect(lockOf(other).acquire({ timeoutMs: 0 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
     expect(await lockOf(other).attempt({ timeoutMs: 0 })).toEqual({ ok: false, reason: 'timeout' });
     await lease.release();
   }
@@ -46,7 +46,7 @@ describe('trying a lock', () => {
       transport.off();
       const names = ['timeoutMs', 'signal', 'within', 'reason', ...(kind === 'semaphore' ? ['permits'] : [])];
       const options = Object.fromEntries(names.map((name) => [name, undefined]));
-      await expect(lock.tryAcquire(options)).rejects.toMatchObject({ code: 'ZK_LOCK_UNREACHABLE' });
+      await expect(lock.tryAcquire(options)).rejects.toMatchObject({ code: 'LOCK_UNREACHABLE' });
     },
   );
 

@@ -81,6 +81,6 @@ describe('entries that may not be read', () => {
     await holder.zk.sync();
     await remover.zk.delete(held.holding.paths[0]!);
     await until('it is lost', () => held.signal.aborted, 20_000);
-    expect(held.signal.reason).toMatchObject({ code: 'ZK_LOCK_LOST' });
+    expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
   });
 });

@@ -132,13 +132,13 @@ describe('an upgradable reader', () => {
       const [one, two] = await workspace.holdfasts(2);
       const upgradable = await one!.readWriteLock('rw').upgradable.acquire();
       const reader = await two!.readWriteLock('rw').read.acquire();
-      await expect(upgradable.upgrade({ timeoutMs: 30 })).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+      await expect(upgradable.upgrade({ timeoutMs: 30 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       await (await two!.readWriteLock('rw').read.acquire({ timeoutMs: 5_000 })).release();
       upgradable.assertHeld();
       await reader.release();
       await (await upgradable.upgrade()).release();
       await upgradable.release();
-      await expect(upgradable.upgrade()).rejects.toMatchObject({ code: 'ZK_LOCK_RELEASED' });
+      await expect(upgradable.upgrade()).rejects.toMatchObject({ code: 'LOCK_RELEASED' });
     },
   );
 
@@ -186,7 +186,7 @@ describe('an upgradable reader', () => {
     const upgradable = await side.acquire();
     const givenUp = upgradable.upgrade({ timeoutMs: 50 });
     const waiting = [upgradable.upgrade(), write.acquire({ within: upgradable }), upgradable.upgrade()];
-    await expect(givenUp).rejects.toMatchObject({ code: 'ZK_LOCK_TIMEOUT' });
+    await expect(givenUp).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
     await reader.release();
     const leases = await Promise.all(waiting);
     const again = await upgradable.upgrade({ timeoutMs: 5_000 });
@@ -227,7 +227,7 @@ describe('an upgradable reader', () => {
 
   onEveryLockBackend('refuses a nested use that would wait for itself', async (workspace) => {
     const { upgradable, write, read } = (await workspace.holdfast()).readWriteLock('rw');
-    const refusal = { code: 'ZK_LOCK_UPGRADE' };
+    const refusal = { code: 'LOCK_UPGRADE' };
     const writes = () => write.use(async () => 'written');
     await read.use(() => expect(writes()).rejects.toMatchObject(refusal));
     await upgradable.use(() => read.use(() => expect(writes()).rejects.toMatchObject(refusal)));
@@ -268,7 +268,7 @@ describe('an upgradable reader', () => {
     expect(await theirs.write.tryAcquire()).toBeNull();
     await (await theirs.upgradable.acquire({ timeoutMs: 5_000 })).release();
     await reading.release();
-    await expect(lock.downgrade(writing)).rejects.toMatchObject({ code: 'ZK_LOCK_RELEASED' });
+    await expect(lock.downgrade(writing)).rejects.toMatchObject({ code: 'LOCK_RELEASED' });
     await workspace.untilEntries('rw', 0);
   });
 
@@ -302,7 +302,7 @@ describe('an upgradable reader', () => {
     const upgrading = upgradable.upgrade();
     await workspace.untilEntries('rw', 3);
     const late = two!.readWriteLock('rw').read.acquire();
-    const trying = expect(upgrading).rejects.toMatchObject({ code: 'ZK_LOCK_LOST' });
+    const trying = expect(upgrading).rejects.toMatchObject({ code: 'LOCK_LOST' });
     await until('a watch on its place', async () =>
       (await workspace.watchedPaths()).some((path) => path.endsWith(own!)),
     );
@@ -312,7 +312,7 @@ describe('an upgradable reader', () => {
     await (await late).release();
     reader.assertHeld();
     await reader.release();
-    await expect(upgradable.upgrade()).rejects.toMatchObject({ code: 'ZK_LOCK_LOST' });
+    await expect(upgradable.upgrade()).rejects.toMatchObject({ code: 'LOCK_LOST' });
   });
 
   // L7: everybody at once, and nobody waits for ever

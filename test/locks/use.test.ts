@@ -27,7 +27,7 @@ describe('use of a mutex whose session ends', () => {
       await until('the lease to be lost', () => lease.remainingMs() === 0);
       return 'written';
     };
-    const rejection = { code: 'ZK_LOCK_LOST', result: 'written' };
+    const rejection = { code: 'LOCK_LOST', result: 'written' };
     await expect(holdfast.mutex('m').use(work)).rejects.toMatchObject(rejection);
   });
 });
