@@ -1297,7 +1297,7 @@ export const mutants: readonly Mutant[] = [
     'src/cli/run/min-hold.test.ts',
     mutant('a lock that was lost before is kept for its time', [
       'cli/run/min-hold.ts',
-      'if (lease.signal.aborted) return lost();',
+      'if (signal.aborted) return listener();',
       '',
     ]),
   ),

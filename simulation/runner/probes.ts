@@ -79,7 +79,7 @@ export const probes: readonly Probe[] = [
   probe(
     'lease: asked for by someone',
     'locks/lock-lease.ts',
-    "if (this.#state !== 'held' || this.#reason) return;‹ @@;›",
+    "if (this.#state !== 'held' || this.#revocation) return;‹ @@;›",
   ),
   probe('lease: watched for lasting long', 'locks/lock-lease.ts', 'lasted(): void {\n    ‹@@; ›this.#grant'),
   probe(
@@ -90,7 +90,7 @@ export const probes: readonly Probe[] = [
   probe(
     'lease: its signal made after the loss',
     'locks/lock-lease.ts',
-    '!this.#controller.signal.aborted‹ && @@›)',
+    '!controller.signal.aborted‹ && @@›)',
   ),
   probe(
     'guard: refused, the node being gone',

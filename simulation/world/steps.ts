@@ -290,13 +290,12 @@ export class Steps {
   ): Promise<void> {
     const { lease, attempt } = held;
     const listen = () => {
-      const { signal } = lease;
-      const onAbort = () => {
-        if (signal.reason instanceof LockLostError) return;
+      const { revocation } = lease;
+      const onRevoked = () => {
         this.#world.record({ kind: 'revoked', atMs: this.#world.nowMs, attempt });
       };
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
+      if (revocation.aborted) onRevoked();
+      else revocation.addEventListener('abort', onRevoked, { once: true });
     };
     if (step.listens) listen();
     await sleep(client.process, step.holdMs / 2);

@@ -88,7 +88,7 @@ export class LeaderElection extends QueueLock {
     const { releaseTimeoutMs: _, ...campaigning } = options;
     for (;;) {
       const leadership = await this.campaign(campaigning);
-      using ending = eitherOf(leadership.signal, options.signal);
+      using ending = eitherOf(leadership.signal, leadership.revocation, options.signal);
       try {
         await run(leadership, ending.signal);
       } catch (error) {

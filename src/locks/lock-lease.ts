@@ -54,9 +54,11 @@ export class Holding implements PlaceEvents, LastingHold {
   #state: 'held' | 'lost' | 'released' = 'held';
   #leaseCount = 0;
   #contended: boolean;
-  #controller: AbortController | undefined;
-  /** Why the signal has fired: lost or revoked. */
-  #reason: LockError | undefined;
+  /** Made when they are asked for: most holds end without. */
+  #lossController: AbortController | undefined;
+  #revocationController: AbortController | undefined;
+  #loss: LockLostError | undefined;
+  #revocation: LockRevokedError | undefined;
   #left: Promise<void> | undefined;
   #lostListeners: Set<(error: LockLostError) => void> | undefined;
 
@@ -92,11 +94,18 @@ export class Holding implements PlaceEvents, LastingHold {
   }
 
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    // Made late, it fires at once, unless the lock was simply released.
-    if (this.#reason && this.#state !== 'released' && !this.#controller.signal.aborted)
-      this.#controller.abort(this.#reason);
-    return this.#controller.signal;
+    this.#lossController ??= new AbortController();
+    return this.#madeLate(this.#lossController, this.#loss);
+  }
+  get revocation(): AbortSignal {
+    this.#revocationController ??= new AbortController();
+    return this.#madeLate(this.#revocationController, this.#revocation);
+  }
+
+  /** Made after its reason, a signal fires at once, unless the lock was simply released. */
+  #madeLate(controller: AbortController, reason: LockError | undefined): AbortSignal {
+    if (reason && this.#state !== 'released' && !controller.signal.aborted) controller.abort(reason);
+    return controller.signal;
   }
 
   get paths(): readonly string[] {
@@ -119,13 +128,13 @@ export class Holding implements PlaceEvents, LastingHold {
   /** Why it is lost, if it is, by the clock too; undefined while it is held, and if it was released before. */
   lossNow(): LockLostError | undefined {
     if (this.#state === 'released' || this.remainingMs() > 0) return undefined;
-    if (this.#reason instanceof LockLostError) return this.#reason;
+    if (this.#loss) return this.#loss;
     return new LockLostError(this.lockName, 'its lease has ended');
   }
 
   /** Throws if it was told that it is lost: that it has left its place, too. The clock is not looked at. */
   assertNotLost(): void {
-    if (this.#state === 'lost') throw this.#reason;
+    if (this.#state === 'lost') throw this.#loss;
   }
 
   async guard<const Ops extends readonly MultiWrite<unknown>[]>(
@@ -221,8 +230,8 @@ export class Holding implements PlaceEvents, LastingHold {
   #lose(error: LockLostError): void {
     if (this.#state !== 'held') return;
     this.#end('lost');
-    this.#reason = error;
-    this.#fire(error);
+    this.#loss = error;
+    this.#fire(this.#lossController, error);
     for (const listener of [...(this.#lostListeners ?? [])]) listener(error);
     this.#events.emit('lost', { token: this.token, error });
     this.#tell('lost', { heldMs: this.#context.clock.nowMs() - this.grantedAtMs, error });
@@ -234,9 +243,9 @@ export class Holding implements PlaceEvents, LastingHold {
 
   /** Someone asks for it. */
   revoked(): void {
-    if (this.#state !== 'held' || this.#reason) return;
-    this.#reason = new LockRevokedError(this.lockName, 'someone asks for it');
-    this.#fire(this.#reason);
+    if (this.#state !== 'held' || this.#revocation) return;
+    this.#revocation = new LockRevokedError(this.lockName, 'someone asks for it');
+    this.#fire(this.#revocationController, this.#revocation);
     this.#events.emit('revoked', { token: this.token });
     this.#tell('revoked');
   }
@@ -247,9 +256,9 @@ export class Holding implements PlaceEvents, LastingHold {
     traceHold(step, Object.assign(this.#message, end));
   }
 
-  #fire(reason: LockError): void {
+  #fire(controller: AbortController | undefined, reason: LockError): void {
     try {
-      this.#controller?.abort(reason);
+      controller?.abort(reason);
     } catch (error) {
       this.#context.listenerFailed(error);
     }
@@ -303,9 +312,17 @@ export class LockLease implements AsyncDisposable {
     return this.#holding.lockName;
   }
 
-  /** Fires when the lock is lost, with a `LockLostError`, or asked for by someone, with a `LockRevokedError`. */
+  /** Fires when the lock is lost, with a `LockLostError` that says how; for nothing else. */
   get signal(): AbortSignal {
     return this.#holding.signal;
+  }
+
+  /**
+   * Fires when someone asks for the lock, with a `LockRevokedError`. The lock is still held, until it is released;
+   * `signal` still reports a loss that follows.
+   */
+  get revocation(): AbortSignal {
+    return this.#holding.revocation;
   }
 
   /** From the clock, not from a flag: right even in the first line after a long stall of the event loop. */

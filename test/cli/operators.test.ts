@@ -290,12 +290,13 @@ describe('holdfast revoke', () => {
   onEveryLockBackend('asks the holder, who is told; with a reason, history is made', async (workspace) => {
     const holdfast = await workspace.holdfast();
     const lease = await holdfast.mutex('a').acquire();
-    const told = new Promise((resolve) => lease.signal.addEventListener('abort', resolve, { once: true }));
+    const { revocation } = lease;
+    const told = new Promise((resolve) => revocation.addEventListener('abort', resolve, { once: true }));
     await workspace.untilWatched('a');
     const asked = await runCommand(['revoke', 'a', '--reason', 'deploying', ...serversOf(workspace)]);
     expect(asked).toEqual({ exitCode: 0, stdout: 'a: asked 1 holder to let go\n', stderr: '' });
     await told;
-    expect(lease.signal.reason.code).toBe('LOCK_REVOKED');
+    expect(revocation.reason.code).toBe('LOCK_REVOKED');
     expect(await holdfast.audit('a')).toMatchObject([{ action: 'asked', reason: 'deploying' }]);
     await lease.release();
     const nobody = await runCommand(['revoke', 'a', '--json', ...serversOf(workspace)]);

@@ -17,7 +17,7 @@ test("Curator's Revoker asks a holder here, who holds on until it releases", asy
   const [holdfast, client] = await Promise.all([scene.holdfast(), scene.peer(java)]);
   const lease = await holdfast.mutex('shared').acquire({ reason: 'nightly' });
   const asked = new Promise<unknown>((resolve) => {
-    lease.signal.addEventListener('abort', () => resolve(lease.signal.reason));
+    lease.revocation.addEventListener('abort', () => resolve(lease.revocation.reason));
   });
   const [holder] = (await client.ask('participants', '/locks/shared')).split(',');
   await client.ask('revoke', holder!);

@@ -215,9 +215,9 @@ describe('an election', () => {
       await workspace.untilWatched('e');
       const [leader] = await workspace.untilEntries('e', 1);
       await workspace.admin.set(`/locks/e/${leader}`, '__REVOKE__');
-      const { signal } = terms[count - 1]!;
-      await until('the request to be heard', () => signal.aborted);
-      expect(signal.reason).toBeInstanceOf(LockRevokedError);
+      const { revocation } = terms[count - 1]!;
+      await until('the request to be noticed', () => revocation.aborted);
+      expect(revocation.reason).toBeInstanceOf(LockRevokedError);
     }
     await expire();
     await until('the third term', () => terms.length === 3);

@@ -170,15 +170,16 @@ describe('revocation', () => {
     expect(await other!.revoke('m')).toBe(0);
     for (const asked of ['at once', 'later'] as const) {
       const held = await lock.acquire();
-      const { signal } = held;
+      const { signal, revocation } = held;
       if (asked === 'later')
         await until('the watch', async () => (await workspace.watchedPaths()).length > 0);
       const next = other!.mutex('m').acquire();
       const [entry] = await workspace.untilEntries('m', 2);
       if (asked === 'at once') expect(await other!.revoke('m')).toBe(1);
       else await workspace.admin.set(`/locks/m/${entry}`, '__REVOKE__');
-      await until('the signal', () => signal.aborted);
-      expect(signal.reason).toBeInstanceOf(LockRevokedError);
+      await until('the signal', () => revocation.aborted);
+      expect(revocation.reason).toBeInstanceOf(LockRevokedError);
+      expect(signal.aborted).toBe(false);
       held.assertHeld();
       await turns();
       expect(told.at(-1)).toBe(held.token);
@@ -193,7 +194,7 @@ describe('revocation', () => {
     const holdfast = await workspace.holdfast();
     const semaphore = holdfast.semaphore('s', { permits: 2 });
     const [one, two] = [await semaphore.acquire(), await semaphore.acquire()];
-    const signals = [one.signal, two.signal];
+    const signals = [one.revocation, two.revocation];
     const { holders } = await holdfast.inspect('s');
     const first = holders.find(({ token }) => token === one.token)!;
     await until('the watches', async () => (await workspace.watchedPaths()).length === 2);
@@ -205,10 +206,24 @@ describe('revocation', () => {
     expect(signals[1]!.aborted).toBe(false);
     await Promise.all([one.release(), two.release()]);
     const simple = await holdfast.simpleLock('x').acquire();
-    const { signal } = simple;
+    const { revocation } = simple;
     expect(await holdfast.revoke('x')).toBe(1);
-    await until('the simple lock', () => signal.aborted);
+    await until('the simple lock', () => revocation.aborted);
     await simple.release();
+  });
+
+  onEveryLockBackend('is followed by a signal of the loss, if there is one', async (workspace) => {
+    const { holdfast, expire } = await workspace.faulty();
+    const held = await holdfast.mutex('m').acquire();
+    const { signal, revocation } = held;
+    await until('the watch', async () => (await workspace.watchedPaths()).length > 0);
+    expect(await holdfast.revoke('m')).toBe(1);
+    await until('the revocation', () => revocation.aborted);
+    expect(signal.aborted).toBe(false);
+    await expire();
+    await until('the loss', () => signal.aborted);
+    expect(signal.reason).toMatchObject({ code: 'LOCK_LOST' });
+    expect(held.revocation.aborted).toBe(true);
   });
 });
 

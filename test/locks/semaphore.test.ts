@@ -51,7 +51,7 @@ describe('a semaphore', () => {
       const [graph] = waitGraph([info]).waits;
       expect(graph?.blockers).toEqual(info.holders);
       expect(await operator!.revoke('s')).toBe(3);
-      await until('all three to be asked', () => leases.every(({ signal }) => signal.aborted));
+      await until('all three to be asked', () => leases.every(({ revocation }) => revocation.aborted));
       const { id } = info.holders[1]!;
       await operator!.forceRelease('s', { holder: id, reason: 'it is stuck' });
       await tasks[3];

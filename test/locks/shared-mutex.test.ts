@@ -203,7 +203,8 @@ describe('a cached mutex', () => {
     await held.release();
     const again = await lock.acquire();
     await other!.revoke('m');
-    await until('it to be told', () => again.signal.aborted);
+    await until('it to be asked', () => again.revocation.aborted);
+    expect(again.signal.aborted).toBe(false);
     again.assertHeld();
     await again.release();
     expect(await workspace.entries('m')).toEqual([]);

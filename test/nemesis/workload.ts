@@ -101,7 +101,7 @@ class Task {
     const attempt = `${this.#place.client}/${++attemptCount}`;
     const lease = await this.#acquire(wish, attempt);
     if (!lease) return;
-    const stop = this.#attend(wish, attempt, lease);
+    const stop = this.#attend(attempt, lease);
     await this.#write(wish, attempt, lease);
     const read = wish.downgrade && (await this.#downgrade(wish, attempt, lease));
     recorder.record({ kind: 'release-started', atMs: nowMs(), attempt });
@@ -170,28 +170,24 @@ class Task {
     this.#place.granted();
   }
 
-  /** Records what the holder is told. Of a lease that was asked for by someone, only the lock's event tells a loss. */
-  #attend(wish: Wish, attempt: string, lease: LockLease): () => void {
+  /** Records what the holder is notified of, by its signals. */
+  #attend(attempt: string, { signal, revocation }: LockLease): () => void {
     const { recorder } = this.#place;
-    let lost = false;
-    const tellLost = (reason: unknown) => {
-      if (lost) return;
-      lost = true;
-      recorder.record({ kind: 'lost', atMs: nowMs(), attempt, reason: String(reason) });
-    };
-    const onAbort = () => {
-      const reason: unknown = lease.signal.reason;
-      if (reason instanceof LockLostError) tellLost(reason);
-      else recorder.record({ kind: 'revoked', atMs: nowMs(), attempt });
-    };
-    lease.signal.addEventListener('abort', onAbort, { once: true });
-    if (lease.signal.aborted) onAbort(); // Made late, it has fired already.
-    const off = wish.lock(this.#holdfast).on('lost', ({ token, error }) => {
-      if (token === lease.token) tellLost(error);
+    const onLost = () =>
+      recorder.record({ kind: 'lost', atMs: nowMs(), attempt, reason: String(signal.reason) });
+    const onRevoked = () => recorder.record({ kind: 'revoked', atMs: nowMs(), attempt });
+    const stops = (
+      [
+        [signal, onLost],
+        [revocation, onRevoked],
+      ] as const
+    ).map(([each, listener]) => {
+      each.addEventListener('abort', listener, { once: true });
+      if (each.aborted) listener(); // Made late, it has fired already.
+      return () => each.removeEventListener('abort', listener);
     });
     return () => {
-      lease.signal.removeEventListener('abort', onAbort);
-      off();
+      for (const stop of stops) stop();
     };
   }
 
@@ -250,7 +246,7 @@ class Task {
     }
     this.#recordGrant(attempt, read);
     const reading: Wish = { ...wish, mode: 'read', lock: (holdfast) => holdfast.readWriteLock('rw').read };
-    const stop = this.#attend(reading, attempt, read);
+    const stop = this.#attend(attempt, read);
     return async () => {
       await this.#write(reading, attempt, read);
       recorder.record({ kind: 'release-started', atMs: nowMs(), attempt });

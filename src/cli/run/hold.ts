@@ -4,7 +4,6 @@ import { describeDuration } from '../../base/duration.ts';
 import { machineNowMs } from '../../base/machine-clock.ts';
 import { fraction, systemRandom } from '../../base/random.ts';
 import type { Holdfast } from '../../locks/holdfast.ts';
-import { LockRevokedError } from '../../locks/lock-errors.ts';
 import type { LockLease } from '../../locks/lock-lease.ts';
 import { inheritedAuth } from '../connection.ts';
 import type { Console } from '../console.ts';
@@ -28,7 +27,7 @@ const RELEASE_MS_MAX = 5_000;
 
 /** What is known of a hold, whoever's it is: of this run, or of the ancestor under whose hold it runs. */
 export interface Hold {
-  readonly lease: Pick<LockLease, 'token' | 'signal' | 'remainingMs'>;
+  readonly lease: Pick<LockLease, 'token' | 'signal' | 'revocation' | 'remainingMs'>;
   readonly session: { readonly id: bigint; readonly timeoutMs: number };
   /** The connection by which it is held; undefined for an ancestor's, which looks after its own. */
   readonly connection: { readonly holdfast: Holdfast; readonly lease: LockLease } | undefined;
@@ -128,14 +127,18 @@ export async function hold(held: Hold, running: Running): Promise<ExitCode> {
     if (guardian.failure !== undefined) unguarded(guardian.failure);
     const lost = () => end(EXIT.lost, 0, 'the lock is lost; the command was killed');
 
-    const onAbort = () => {
-      if (!(lease.signal.reason instanceof LockRevokedError)) return lost();
+    const revoked = () => {
       end(EXIT.revoked, graceMs, 'asked to let go; ending the command');
       asking = connection && tellWhoAsks(connection.holdfast, plan, words);
     };
-    lease.signal.addEventListener('abort', onAbort);
-    cancels.push(() => lease.signal.removeEventListener('abort', onAbort));
-    if (lease.signal.aborted) onAbort();
+    for (const [signal, listener] of [
+      [lease.signal, lost],
+      [lease.revocation, revoked],
+    ] as const) {
+      signal.addEventListener('abort', listener);
+      cancels.push(() => signal.removeEventListener('abort', listener));
+      if (signal.aborted) listener();
+    }
     held.onEnding((forMs) =>
       end(EXIT.lost, Math.min(graceMs, forMs), 'the run that holds it ends; ending the command'),
     );

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
-import { LockRevokedError } from '../../locks/lock-errors.ts';
 import { type KeptHold, keepHold } from './min-hold.ts';
 import { SignalInbox } from './signal-inbox.ts';
 
@@ -14,16 +13,21 @@ class FakeInbox extends SignalInbox {
 }
 
 function kept(remainingMs: () => number = () => 10_000) {
-  const lease = new AbortController();
+  const [loss, revocation] = [new AbortController(), new AbortController()];
   let ending = () => {};
   const hold: KeptHold = {
-    lease: { signal: lease.signal, remainingMs },
+    lease: { signal: loss.signal, revocation: revocation.signal, remainingMs },
     sessionTimeoutMs: 10_000,
     onEnding: (listener) => {
       ending = listener;
     },
   };
-  return { hold, lose: (reason?: Error) => lease.abort(reason), endAbove: () => ending() };
+  return {
+    hold,
+    lose: () => loss.abort(),
+    ask: () => revocation.abort(),
+    endAbove: () => ending(),
+  };
 }
 const inAnHour = () => systemClock.nowMs() + 3_600_000;
 
@@ -49,7 +53,7 @@ test('no other signal ends it', async () => {
 test('it ends with the lock: lost, asked for, at the end of the lease, with the run above, or before it began', async () => {
   const asked = kept();
   const ended = keepHold(asked.hold, inAnHour(), new FakeInbox());
-  asked.lose(new LockRevokedError('a', 'test'));
+  asked.ask();
   expect(await ended).toBe('revoked');
   expect(await keepHold(asked.hold, inAnHour(), new FakeInbox())).toBe('revoked');
   expect(await keepHold(kept(() => 0).hold, inAnHour(), new FakeInbox())).toBe('lost');

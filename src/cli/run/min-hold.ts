@@ -1,5 +1,4 @@
 import { systemClock } from '../../base/clock.ts';
-import { LockRevokedError } from '../../locks/lock-errors.ts';
 import type { LockLease } from '../../locks/lock-lease.ts';
 import { watchLease } from './lease-watch.ts';
 import { asksToEnd, type SignalInbox } from './signal-inbox.ts';
@@ -9,7 +8,7 @@ export type HoldEnd = 'over' | 'signalled' | 'lost' | 'revoked';
 
 /** What is kept. */
 export interface KeptHold {
-  readonly lease: Pick<LockLease, 'signal' | 'remainingMs'>;
+  readonly lease: Pick<LockLease, 'signal' | 'revocation' | 'remainingMs'>;
   readonly sessionTimeoutMs: number;
   onEnding(listener: () => void): void;
 }
@@ -26,16 +25,22 @@ export async function keepHold(
   const cancels: (() => void)[] = [];
   try {
     return await new Promise<HoldEnd>((resolve) => {
-      const lost = () => resolve(lease.signal.reason instanceof LockRevokedError ? 'revoked' : 'lost');
+      const lost = () => resolve('lost');
+      const revoked = () => resolve('revoked');
       cancels.push(systemClock.at(untilMs, () => resolve('over')));
       inbox.deliverTo((signal) => {
         if (signal === 'SIGTSTP') process.kill(process.pid, 'SIGSTOP');
         else if (asksToEnd(signal)) resolve('signalled');
       });
-      lease.signal.addEventListener('abort', lost);
-      cancels.push(() => lease.signal.removeEventListener('abort', lost));
+      for (const [signal, listener] of [
+        [lease.signal, lost],
+        [lease.revocation, revoked],
+      ] as const) {
+        signal.addEventListener('abort', listener);
+        cancels.push(() => signal.removeEventListener('abort', listener));
+        if (signal.aborted) return listener();
+      }
       onEnding(lost);
-      if (lease.signal.aborted) return lost();
       const watcher = { endsAt() {}, runsOut() {}, ended: lost };
       cancels.push(watchLease(lease, watcher, { graceMs: 0, sessionTimeoutMs }));
     });

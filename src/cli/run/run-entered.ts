@@ -8,6 +8,8 @@ import { hold, type Running } from './hold.ts';
 import { namesOf } from './run-plan.ts';
 import { enterDoor } from './tcp-reentry.ts';
 
+const NEVER = new AbortController().signal;
+
 /** Runs the command under the hold of the nearest ancestor that has all that is wanted. */
 export async function runEntered(own: readonly OwnHold[], running: Running): Promise<ExitCode> {
   const { plan } = running;
@@ -44,6 +46,7 @@ export async function runEntered(own: readonly OwnHold[], running: Running): Pro
   const lease = {
     token: ancestor.token as LockLease['token'],
     signal: over.signal,
+    revocation: NEVER, // The run above is asked, and ends this one.
     remainingMs: () => Math.max(0, leaseEndMs - machineNowMs()),
   };
   const session = { id: ancestor.session, timeoutMs: guest.state.sessionTimeoutMs };
