@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { isRunning, type ProcessIdentity } from '../../src/base/process-identity.ts';
 import { stopLocalServer } from '../../src/local/ensure-local-server.ts';
 import { type LocalPlace, localPlace } from '../../src/local/local-place.ts';
+import { serversBeside } from '../../src/local/other-servers.ts';
 import { runningServer, type ServerRecord } from '../../src/local/server-record.ts';
 import { until } from '../support/until.ts';
 
@@ -146,6 +147,8 @@ export class LocalHome implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const record = runningServer(this.place);
     if (record) await stopLocalServer(this.place, record);
+    // One that ends by itself has no record any more, and still writes here.
+    await until('no server to be left', () => serversBeside(this.place).length === 0);
     await rm(this.folder, { recursive: true, force: true });
   }
 }
