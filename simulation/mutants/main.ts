@@ -1,11 +1,12 @@
 // `npm run mutants`: plants each bug of the list and searches until the simulation finds it, or runs the test file that
 // must. Fails if one survives.
 import { fork } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { compile, makeFolder, patched, readSources } from '../runner/compile.ts';
+import { compile, makeFolder, patched, readSources, root } from '../runner/compile.ts';
 import { loadEngine } from '../runner/engine.ts';
 import { shrink } from '../runner/shrink.ts';
 import { tunings } from '../runner/tunings.ts';
@@ -33,6 +34,10 @@ const sources = readSources();
 const chosen = mutants.filter(({ name }) => name.includes(values.only));
 // All of them first: one that no longer applies is told at once.
 const texts = chosen.map(({ patches }) => patched(sources, patches));
+for (const { name, killer } of chosen) {
+  if (killer !== undefined && !existsSync(join(root, killer)))
+    throw new Error(`${name}: there is no ${killer}`);
+}
 const startedAtMs = performance.now();
 const cleanFolder = makeFolder();
 const survivors: Mutant[] = [];

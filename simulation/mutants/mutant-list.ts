@@ -1011,7 +1011,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/locks/holder-look.test.ts',
+    'simulation/calls/holder-look.test.ts',
     mutant('a waiter names itself as the holder', [
       'locks/inspection.ts',
       'holders.find((entry) => !own.has(entry.name))',
@@ -1019,7 +1019,7 @@ export const mutants: readonly Mutant[] = [
     ]),
   ),
   killed(
-    'src/locks/holder-look.test.ts',
+    'simulation/calls/holder-look.test.ts',
     mutant('equal numbers are taken in the order of their names', [
       'locks/inspection.ts',
       'if (ties.size === 0) return entries;',
