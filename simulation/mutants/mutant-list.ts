@@ -245,6 +245,14 @@ export const mutants: readonly Mutant[] = [
   ]),
   givingUp(
     mutant('an entry that nobody wants any more is made when there is a connection again', [
+      JOIN,
+      'if (!gate.isOpen) await gate.pass(signal);\n      signal?.throwIfAborted();',
+      'if (!gate.isOpen) await gate.pass();',
+    ]),
+  ),
+  killed(
+    'src/queue/batched-writes.test.ts',
+    mutant('a creation that waits for others is sent although it was withdrawn', [
       'queue/batched-writes.ts',
       'if (!creation.isWaiting) return;',
       'return;',
