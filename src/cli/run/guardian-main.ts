@@ -89,6 +89,11 @@ function exitWhenGone(tree: ProcessTree): void {
 
 // Whoever ends the wrapper's terminal or service ends the wrapper; this one goes after it, and last.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
+const given = process.env['HOLDFAST_WATCHED'];
+if (given !== undefined) {
+  watched = JSON.parse(given) as Watched;
+  arm();
+}
 let pending = '';
 process.stdin.setEncoding('utf8');
 process.stdin.on('data', (text: string) => {

@@ -71,7 +71,9 @@ export class Guardian {
       detached: true, // What a terminal sends to the wrapper's group is not for it.
       stdio: ['pipe', 'ignore', 'ignore'],
       cwd: '/',
-      env: pick(process.env, 'LD_LIBRARY_PATH'), // Not the mark of an outer run.
+      // Not the mark of an outer run. What is to be watched comes with the process itself: the wrapper may be killed
+      // right after it, and before it has written anything.
+      env: { ...pick(process.env, 'LD_LIBRARY_PATH'), HOLDFAST_WATCHED: JSON.stringify(this.#watched) },
     });
     let over = false;
     const ended = (how: string) => {
@@ -82,7 +84,6 @@ export class Guardian {
     child.on('error', (error) => ended(error.message));
     child.stdin!.on('error', () => {});
     child.on('exit', (code, signal) => ended(signal ?? `exit code ${code}`));
-    child.stdin!.write(`${JSON.stringify(this.#watched)}\n`);
     return child;
   }
 
