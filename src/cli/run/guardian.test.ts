@@ -1,9 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Guardian } from './guardian.ts';
 import type { Watched } from './guardian-main.ts';
+import { MARK_VARIABLE } from './process-tree.ts';
+
+const MAIN = fileURLToPath(new URL('./guardian-main.ts', import.meta.url));
 
 const WATCHED: Watched = {
   tree: { mark: 'none', pid: undefined, ownGroup: true },
@@ -43,5 +49,31 @@ describe('the guardian', () => {
     expect(readFileSync(starts, 'utf8')).toBe('.....');
     guardian.tell({ graceMs: 1 }); // Whatever is told then is lost, and no error.
     guardian.dismiss();
+  });
+
+  // Once in a full run of the suites a command outlived the lock after its guardian and then its wrapper were killed.
+  test('ends the command of a wrapper that is killed before it has written anything to it', async () => {
+    const mark = `guardian-test-${process.pid}`;
+    const env = { ...process.env, [MARK_VARIABLE]: mark };
+    const command = spawn('sleep', ['30'], { env, detached: true, stdio: 'ignore' });
+    const ended = once(command, 'exit');
+    const watched: Watched = { ...WATCHED, tree: { mark, pid: command.pid, ownGroup: true } };
+    const shown = join(folder, 'shown');
+    const entry = join(folder, 'shows.mjs');
+    const source = `import { renameSync, writeFileSync } from 'node:fs';
+      writeFileSync('${shown}.new', process.env.HOLDFAST_WATCHED ?? 'nothing');
+      renameSync('${shown}.new', '${shown}');
+      process.stdin.resume();`;
+    writeFileSync(entry, source);
+    const guardian = new Guardian(watched, () => {}, entry);
+    try {
+      while (!existsSync(shown)) await new Promise((resolve) => setTimeout(resolve, 10));
+    } finally {
+      guardian.dismiss();
+    }
+    // The same start of the real one, whose standard input ends at once.
+    const given = { PATH: process.env['PATH'], HOLDFAST_WATCHED: readFileSync(shown, 'utf8') };
+    spawn(process.execPath, ['--import', 'tsx', MAIN], { env: given, stdio: 'ignore' });
+    expect(await ended).toEqual([null, 'SIGTERM']);
   });
 });
